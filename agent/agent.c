@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
+
+#define LS_TLS_OPTIONAL
 #include "agent/agent.h"
 
 #include <errno.h>
@@ -20,6 +22,7 @@
 #include "proto/base/log.h"
 #include "proto/base/loop.h"
 #include "proto/base/notify.h"
+#include "proto/wire/tls.h"
 
 /* how often the counters are logged, if they changed */
 #define AGENT_TELL_NS 60000000000ull
@@ -46,6 +49,7 @@ struct agent {
 	struct ls_spool *spool;
 	struct ls_sources *sources;
 	struct ls_chunk_writer *chunks;
+	struct ls_tls *tls; /* NULL: plain */
 	struct ls_uplink *uplink;
 	size_t identity_count;
 	uint64_t identity_version;
@@ -414,6 +418,8 @@ agent_close(struct agent *a)
 		ls_chunk_writer_use_disk(a->chunks, NULL);
 	ls_agent_http_free(a->http);
 	ls_uplink_free(a->uplink);
+	if (a->tls != NULL)
+		ls_tls_close(a->tls);
 	ls_chunk_writer_free(a->chunks);
 	ls_spool_close(a->spool);
 	if (!jobs_ended)
@@ -478,6 +484,7 @@ agent_open_uplink(struct agent *a, const uint8_t boot[LS_BOOT_ID_BYTES])
 		.host = a->config.host_name,
 		.beat_ns = a->config.beat_ns,
 		.spool = a->spool,
+		.tls = a->tls,
 		.arg = a,
 		.gather = agent_gather,
 		.fill = agent_fill,
@@ -542,6 +549,9 @@ agent_open(struct agent *a)
 			a->disk[LS_DISK_JOBS], &a->sources);
 	if (rc == 0)
 		rc = agent_open_chunks(a, boot);
+	if (rc == 0 && a->config.keys[0] != '\0')
+		rc = ls_tls_open(LS_TLS_AGENT, a->config.keys, a->config.host_name,
+			&a->tls);
 	if (rc == 0)
 		rc = agent_open_uplink(a, boot);
 	if (rc == 0)

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#define LS_TLS_OPTIONAL
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "agent/agent.h"
 #include "agent/collect/doctor.h"
 #include "proto/base/cpus.h"
 #include "proto/base/log.h"
+#include "proto/wire/tls.h"
 
 enum { EXIT_USAGE = 2 };
 
@@ -56,6 +60,22 @@ main_doctor(const struct ls_agent_config *config)
 	return status;
 }
 
+/* libssl takes 1.7 MB of memory: the program that has it is another one, beside this. */
+static int
+main_with_tls(char **argv)
+{
+	static const char suffix[] = "-tls";
+	char path[LS_PATH_MAX_BYTES] = "";
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - sizeof(suffix));
+
+	if (len > 0) {
+		memcpy(path + len, suffix, sizeof(suffix));
+		(void)execv(path, argv); /* returns on failure only */
+	}
+	ls_log(LS_LOG_ERR, "agent", "--keys: cannot run %s: %s", path, strerror(errno));
+	return EXIT_FAILURE;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -84,5 +104,7 @@ main(int argc, char **argv)
 		return main_doctor(&config);
 	if (config.once)
 		return main_once(&config);
+	if (config.keys[0] != '\0' && ls_tls_open == NULL)
+		return main_with_tls(argv);
 	return ls_agent_run(&config, argc, argv) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

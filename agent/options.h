@@ -15,6 +15,7 @@
 
 struct ls_agent_config {
 	char collector[LS_CONF_VALUE_MAX_BYTES];
+	char keys[LS_CONF_VALUE_MAX_BYTES];
 	char host_name[LS_CONF_VALUE_MAX_BYTES];
 	char state_dir[LS_CONF_VALUE_MAX_BYTES];
 	char steps_dir[LS_CONF_VALUE_MAX_BYTES];

@@ -32,7 +32,7 @@ const struct ls_conf_program ls_collector_program = {
 
 static int
 options_check_address(const char *option, const char *value, const char *address,
-	bool insecure, char *text, size_t size)
+	bool insecure, const char *instead, char *text, size_t size)
 {
 	int loopback = ls_http_is_loopback(address);
 
@@ -44,9 +44,9 @@ options_check_address(const char *option, const char *value, const char *address
 	if (!loopback && !insecure) {
 		(void)snprintf(text, size,
 			"--%s %s: this address can be reached from other hosts, "
-			"without TLS or password; use a loopback address, or "
+			"without TLS or password; use a loopback address, %sor "
 			"--insecure if something else protects it",
-			option, value);
+			option, value, instead);
 		return -EPERM;
 	}
 	return 0;
@@ -68,8 +68,8 @@ ls_collector_config_finish(struct ls_collector_config *c, char *text, size_t siz
 			c->listen);
 		return -LS_EPARSE;
 	}
-	rc = options_check_address("listen", c->listen, address, c->insecure, text,
-		size);
+	rc = options_check_address("listen", c->listen, address,
+		c->insecure || c->keys[0] != '\0', "--keys DIR, ", text, size);
 	if (rc != 0)
 		return rc;
 	if (ls_http_split(c->http, c->http_address, sizeof(c->http_address),
@@ -78,6 +78,6 @@ ls_collector_config_finish(struct ls_collector_config *c, char *text, size_t siz
 			c->http);
 		return -LS_EPARSE;
 	}
-	return options_check_address("http", c->http, c->http_address, c->insecure,
+	return options_check_address("http", c->http, c->http_address, c->insecure, "",
 		text, size);
 }

@@ -23,6 +23,7 @@
 #include "proto/base/loop.h"
 #include "proto/base/notify.h"
 #include "proto/base/queue.h"
+#include "proto/wire/tls.h"
 #include "storage/read/query.h"
 #include "storage/db/retain.h"
 #include "web/http/httpd.h"
@@ -49,6 +50,8 @@ struct ls_server {
 	struct ls_core core;
 	struct ls_tidy *tidy;
 	struct ls_intake *intake;
+	struct ls_tls *tls; /* NULL: plain */
+	uint64_t keys_mono_ns; /* when they were looked at */
 	struct ls_ingest *ingest;
 	struct ls_reader *reader;
 	struct ls_httpd *httpd;
@@ -182,12 +185,22 @@ server_ready(void *arg, const char **ret_why)
 
 /* --- timers and signals --------------------------------------------------- */
 
+/* Puts changed keys in force; connections are checked at their next request. */
+static void
+server_refresh_keys(struct ls_server *s)
+{
+	s->keys_mono_ns = ls_loop_now(s->loop);
+	(void)ls_tls_look(s->tls); /* it logs its outcome */
+}
+
 static void
 server_on_advance(void *arg)
 {
 	struct ls_server *s = arg;
 
 	ls_intake_advance(s->intake, ls_loop_now(s->loop), ls_clock_thread_ns());
+	if (ls_loop_now(s->loop) - s->keys_mono_ns >= LS_KEYS_LOOK_NS)
+		server_refresh_keys(s);
 	if (ls_reader_take_damaged(s->reader))
 		ls_tidy_suspect(s->tidy);
 }
@@ -234,6 +247,7 @@ server_on_hup(void *arg)
 	enum ls_conf_action action;
 	enum ls_log_level level;
 	char err[LS_LOG_LINE_MAX_BYTES];
+	const char *why;
 	int left;
 
 	if (ls_conf_load(&ls_collector_program, s->argc, s->argv, &fresh, &action,
@@ -246,7 +260,10 @@ server_on_hup(void *arg)
 	s->config.retain_bytes = fresh.retain_bytes;
 	if (ls_log_level_parse(fresh.log_level, &level) == 0)
 		ls_log_set_level(level);
-	ls_log(LS_LOG_INFO, "server", "reloaded log level and retention");
+	server_refresh_keys(s);
+	why = ls_tls_problem(s->tls);
+	ls_log(LS_LOG_INFO, "server", "reloaded log level and retention%s%s",
+		why[0] != '\0' ? "; keys: " : "", why);
 	server_on_retain(s);
 }
 
@@ -395,10 +412,17 @@ server_start_tidy(struct ls_server *s)
 }
 
 static int
+server_open_keys(struct ls_server *s)
+{
+	return ls_tls_open(LS_TLS_COLLECTOR, s->config.keys, "", &s->tls);
+}
+
+static int
 server_open_ingest(struct ls_server *s)
 {
 	const struct ls_ingest_options options = { .url = s->config.listen,
-		.contexts = (unsigned)s->config.contexts };
+		.contexts = (unsigned)s->config.contexts,
+		.tls = s->tls };
 
 	return ls_ingest_open(s->loop, &options, server_on_request, s, &s->ingest);
 }
@@ -506,6 +530,7 @@ static const struct {
 	ptrdiff_t option;
 } server_steps[] = {
 	{ server_take_signals, NULL, -1 },
+	{ server_open_keys, NULL, -1 },
 	{ server_open_storage, NULL, -1 },
 	{ server_make_core, NULL, -1 },
 	{ server_restore, "restore from storage", -1 },
@@ -583,6 +608,7 @@ server_free(struct ls_server *s)
 	/* after it: ends the exports that httpd has forgotten */
 	ls_reader_stop(s->reader);
 	ls_ingest_close(s->ingest);
+	ls_tls_close(s->tls);
 	ls_loop_timer_free(s->advance);
 	ls_loop_timer_free(s->retain);
 	ls_loop_timer_free(s->watchdog);

@@ -97,6 +97,27 @@
 #define LS_IDENTITY_VALUE_MAX_BYTES 256
 #define LS_IDENTITY_SOURCE_MAX_BYTES 24
 
+/* --- keys ------------------------------------------------------------------ */
+#define LS_KEYS_FILE_MAX_BYTES 1048576u /* read of a file: 500 CA certificates */
+#define LS_KEYS_LOOK_NS 10000000000ull /* a change of the files is seen by then */
+#define LS_TLS_CHAIN_MAX_BYTES \
+	16384 /* certificates of a peer: four of RSA have 6 KiB */
+#define LS_TLS_SESSION_S 604800 /* RFC 8446, 4.6.1: seven days at most */
+/* a message about a certificate with the longest name, all of it escaped */
+#define LS_TLS_TEXT_MAX_BYTES 512
+/* read at a time of what is encrypted: a record of TLS */
+#define LS_TLS_CHUNK_BYTES 16384u
+/* encrypted at a time: the largest answer with its frame */
+#define LS_TLS_SLICE_BYTES (LS_ACK_MAX_BYTES + 64)
+/* handshakes under way in a collector: 800 with a ClientHello and no more took 51.2 KiB
+ * resident each (OpenSSL 3.0.19), hence 13 MiB */
+#define LS_TLS_HANDSHAKES_MAX 256u
+/* when there are so many: time until one is closed, and if nothing came */
+#define LS_TLS_HANDSHAKE_NS 2000000000ull
+#define LS_TLS_SILENT_NS 500000000ull
+#define LS_KEYS_WARN_S 2592000 /* so long before it a certificate is said to expire */
+#define LS_KEYS_EARLY_S 3600 /* certificates and lists begin so early: clocks differ */
+
 /* --- agent ---------------------------------------------------------------- */
 #define LS_SPOOL_DEFAULT_BYTES (64ull * 1024 * 1024)
 #define LS_SPOOL_MIN_BYTES (1024ull * 1024)

@@ -102,7 +102,11 @@ ls_checks_uplink(const struct ls_uplink *uplink, struct ls_doctor *d)
 	struct ls_uplink_told t;
 
 	ls_uplink_tell(uplink, &t);
-	if (ls_uplink_get_state(uplink) == LS_UPLINK_STATE_DOWN)
+	if (ls_uplink_get_state(uplink) == LS_UPLINK_STATE_DOWN && t.wrong[0] != '\0')
+		ls_doctor_addf(d, LS_DOCTOR_FAIL, "uplink", t.url,
+			"see agent/README.md, Keys; measurements stay in the spool",
+			"%s", t.wrong);
+	else if (ls_uplink_get_state(uplink) == LS_UPLINK_STATE_DOWN)
 		ls_doctor_add(d, LS_DOCTOR_FAIL, "uplink", t.url,
 			s->connects > 0
 				? "connection lost: measurements stay in the spool"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
+
+#define LS_TLS_OPTIONAL
 #include "agent/uplink/exchange.h"
 
 #include <arpa/inet.h>
@@ -20,6 +22,7 @@
 #include "proto/base/text.h"
 #include "proto/wire/err_nng.h"
 #include "proto/wire/frame.h"
+#include "proto/wire/stream.h"
 
 /* an ack and its frame, as a rule; larger ones take memory of their own */
 #define EXCHANGE_BUFFER_BYTES 1024
@@ -59,7 +62,11 @@ struct ls_exchange {
 	/* One connection; NULL while there is none. */
 	nng_stream_dialer *dialer;
 	nng_aio *dial, *rx, *tx;
-	nng_stream *stream;
+	struct ls_stream *stream;
+	struct ls_tls *tls; /* NULL: plain */
+	uint64_t looked_mono_ns; /* at the files of tls */
+	char wrong[LS_TLS_TEXT_MAX_BYTES]; /* with the other side */
+	uint64_t tls_failures;
 	atomic_bool closing; /* no callback submits anything any more */
 	/* The request under way. */
 	bool busy;
@@ -141,8 +148,7 @@ exchange_make_room(struct ls_exchange *x, size_t missing)
 static void
 exchange_receive(struct ls_exchange *x)
 {
-	size_t missing = 0;
-	nng_iov iov;
+	size_t missing = 0, room;
 
 	x->rx_rc = exchange_missing(x, &missing);
 	if (x->rx_rc == 0 && missing > 0)
@@ -151,26 +157,25 @@ exchange_receive(struct ls_exchange *x)
 		exchange_tell(x, &x->came);
 		return;
 	}
-	iov.iov_buf = x->buf + x->filled;
-	iov.iov_len = x->size - x->filled;
-	ls_ignore(nng_aio_set_iov(x->rx, 1, &iov)); /* fails for many only */
-	nng_stream_recv(x->stream, x->rx);
+	room = x->size - x->filled;
+	ls_stream_recv(x->stream, x->buf + x->filled, room, room, x->rx);
 }
 
 static void
 exchange_on_received(void *arg)
 {
 	struct ls_exchange *x = arg;
+	size_t len;
 
 	if (atomic_load(&x->closing))
 		return;
 	x->t_receive_mono_ns = ls_clock_mono_ns();
-	x->rx_rc = ls_err_nng(nng_aio_result(x->rx));
+	x->rx_rc = ls_err_nng(ls_stream_received(x->stream, x->rx, &len));
 	if (x->rx_rc != 0) {
 		exchange_tell(x, &x->came);
 		return;
 	}
-	x->filled += nng_aio_count(x->rx);
+	x->filled += len;
 	exchange_receive(x);
 }
 
@@ -196,23 +201,23 @@ exchange_transmit(struct ls_exchange *x)
 		exchange_tell(x, &x->sent);
 		return;
 	}
-	ls_ignore(nng_aio_set_iov(x->tx, n, iov)); /* fails for many only */
-	nng_stream_send(x->stream, x->tx);
+	ls_stream_send(x->stream, iov, n, x->tx);
 }
 
 static void
 exchange_on_sent(void *arg)
 {
 	struct ls_exchange *x = arg;
+	size_t len;
 
 	if (atomic_load(&x->closing))
 		return;
-	x->tx_rc = ls_err_nng(nng_aio_result(x->tx));
+	x->tx_rc = ls_err_nng(ls_stream_sent(x->stream, x->tx, &len));
 	if (x->tx_rc != 0) {
 		exchange_tell(x, &x->sent);
 		return;
 	}
-	x->sent_bytes += nng_aio_count(x->tx); /* a large one goes in parts */
+	x->sent_bytes += len; /* a large one goes in parts */
 	exchange_transmit(x);
 }
 
@@ -259,10 +264,12 @@ exchange_set_state(struct ls_exchange *x, enum ls_exchange_state to, uint64_t fo
 static uint64_t
 exchange_back_off(struct ls_exchange *x)
 {
-	uint64_t us = x->back_off_ns / 1000;
+	uint64_t us = x->back_off_ns / 1000, max_ns = LS_RECONNECT_MAX_NS;
+	const struct ls_tls_told *told = ls_stream_tell(x->stream);
 
-	x->back_off_ns = 2 * x->back_off_ns < LS_RECONNECT_MAX_NS ? 2 * x->back_off_ns
-								  : LS_RECONNECT_MAX_NS;
+	if (told != NULL && told->fault == LS_TLS_CERTIFICATE)
+		max_ns = LS_REJECT_HOLD_NS; /* a person has to act */
+	x->back_off_ns = 2 * x->back_off_ns < max_ns ? 2 * x->back_off_ns : max_ns;
 	return (nng_random() * us >> 32) * 1000;
 }
 
@@ -273,6 +280,7 @@ exchange_back_off(struct ls_exchange *x)
 static void
 exchange_disconnect(struct ls_exchange *x)
 {
+	nng_stream *raw;
 	void *note;
 
 	atomic_store(&x->closing, true);
@@ -281,17 +289,18 @@ exchange_disconnect(struct ls_exchange *x)
 	if (x->dialer != NULL)
 		nng_stream_dialer_close(x->dialer);
 	nng_aio_stop(x->dial); /* accepts NULL */
-	if (x->stream == NULL && x->dial != NULL && nng_aio_result(x->dial) == 0)
-		x->stream = nng_aio_get_output(x->dial, 0); /* nobody has taken it */
-	if (x->stream != NULL)
-		nng_stream_close(x->stream);
+	if (x->stream == NULL && x->dial != NULL && nng_aio_result(x->dial) == 0) {
+		raw = nng_aio_get_output(x->dial, 0); /* nobody has taken it */
+		if (raw != NULL)
+			nng_stream_free(raw);
+	}
+	ls_stream_close(x->stream);
 	nng_aio_stop(x->rx);
 	nng_aio_stop(x->tx);
 	nng_aio_free(x->dial);
 	nng_aio_free(x->rx);
 	nng_aio_free(x->tx);
-	if (x->stream != NULL)
-		nng_stream_free(x->stream);
+	ls_stream_free(x->stream);
 	if (x->dialer != NULL)
 		nng_stream_dialer_free(x->dialer);
 	x->dialer = NULL;
@@ -305,6 +314,14 @@ exchange_disconnect(struct ls_exchange *x)
 		continue;
 }
 
+static void
+exchange_look(struct ls_exchange *x)
+{
+	x->looked_mono_ns = ls_clock_mono_ns();
+	if (x->tls != NULL)
+		ls_ignore(ls_tls_look(x->tls)); /* it logs its outcome */
+}
+
 /* Makes what a connection needs and dials; nng's code. exchange_disconnect undoes it,
  * whole or in part. */
 static int
@@ -312,6 +329,7 @@ exchange_dial(struct ls_exchange *x)
 {
 	int rc = nng_stream_dialer_alloc(&x->dialer, x->address);
 
+	exchange_look(x); /* new certificates are used from now on */
 	if (rc == 0)
 		rc = nng_stream_dialer_set_bool(x->dialer, NNG_OPT_TCP_KEEPALIVE, true);
 	if (rc == 0)
@@ -393,13 +411,22 @@ exchange_connect(struct ls_exchange *x)
 static void
 exchange_lost(struct ls_exchange *x, const char *why)
 {
+	const struct ls_tls_told *told = ls_stream_tell(x->stream);
 	bool was_up = x->greeted, was_busy = x->busy;
+	uint64_t pause_ns;
 
-	if (why != NULL)
+	if (told != NULL && told->fault != LS_TLS_NONE) {
+		x->tls_failures++;
+		why = told->why;
+	}
+	if (why != NULL) {
 		ls_log(LS_LOG_WARN, "exchange", "%s %s: reconnecting", x->url, why);
+		(void)snprintf(x->wrong, sizeof(x->wrong), "%s", why);
+	}
+	pause_ns = exchange_back_off(x);
 	exchange_disconnect(x);
 	x->busy = x->greeted = x->received = false;
-	exchange_set_state(x, LS_EXCHANGE_STATE_PAUSE, exchange_back_off(x));
+	exchange_set_state(x, LS_EXCHANGE_STATE_PAUSE, pause_ns);
 	if (was_up)
 		x->handler.event(x->handler.arg, LS_EXCHANGE_DOWN, NULL, 0, 0);
 	if (was_busy)
@@ -454,7 +481,11 @@ exchange_dialled(struct ls_exchange *x)
 		exchange_lost(x, NULL);
 		return;
 	}
-	x->stream = nng_aio_get_output(x->dial, 0);
+	if (ls_stream_new(nng_aio_get_output(x->dial, 0), x->tls, x->host,
+		    &x->stream) != 0) {
+		exchange_lost(x, NULL); /* no memory: later, perhaps */
+		return;
+	}
 	exchange_set_state(x, LS_EXCHANGE_STATE_GREET, x->patience_ns);
 	ls_frame_greet(LS_FRAME_REQ, x->head);
 	exchange_begin_send(x, LS_FRAME_GREETING_BYTES, NULL, 0);
@@ -490,6 +521,7 @@ exchange_greeted(struct ls_exchange *x)
 		return;
 	}
 	x->greeted = true;
+	x->wrong[0] = '\0';
 	exchange_set_state(x, LS_EXCHANGE_STATE_UP, 0);
 	exchange_next(x);
 	x->handler.event(x->handler.arg, LS_EXCHANGE_UP, NULL, 0, 0);
@@ -508,6 +540,12 @@ exchange_answered(struct ls_exchange *x)
 	}
 	if (x->unanswered == 0) {
 		exchange_lost(x, "answers a request that was not sent");
+		return;
+	}
+	if (ls_clock_mono_ns() - x->looked_mono_ns >= LS_KEYS_LOOK_NS)
+		exchange_look(x);
+	if (!ls_stream_is_trusted(x->stream)) {
+		exchange_lost(x, NULL); /* TLS says why */
 		return;
 	}
 	if (x->busy && id == x->id) {
@@ -568,7 +606,10 @@ exchange_came(struct ls_exchange *x)
 	if (x->rx_rc != 0) {
 		exchange_lost(x,
 			x->rx_rc == -LS_ELIMIT ? "sends more data than an answer holds"
-					       : NULL);
+				: !x->greeted && x->tls == NULL && x->filled > 0 &&
+					x->buf[0] == 0x15 /* an alert of TLS */
+				? "speaks TLS only: give this agent --keys"
+				: NULL);
 		return;
 	}
 	x->received = true;
@@ -620,7 +661,7 @@ exchange_make(struct ls_exchange *x, struct ls_loop *loop, const char *url)
 }
 
 int
-ls_exchange_open(struct ls_loop *loop, const char *url,
+ls_exchange_open(struct ls_loop *loop, const char *url, struct ls_tls *tls,
 	const struct ls_exchange_handler *handler, struct ls_exchange **ret_exchange)
 {
 	struct ls_exchange *x;
@@ -630,6 +671,7 @@ ls_exchange_open(struct ls_loop *loop, const char *url,
 	if (x == NULL)
 		return -ENOMEM;
 	x->handler = *handler;
+	x->tls = tls;
 	x->patience_ns = LS_EXCHANGE_PATIENCE_NS;
 	x->back_off_ns = LS_RECONNECT_MIN_NS;
 	x->buf = x->small;
@@ -675,6 +717,13 @@ void
 ls_exchange_set_patience(struct ls_exchange *x, uint64_t patience_ns)
 {
 	x->patience_ns = patience_ns;
+}
+
+const char *
+ls_exchange_wrong(const struct ls_exchange *x, uint64_t *ret_count)
+{
+	*ret_count = x->tls_failures;
+	return x->wrong;
 }
 
 enum ls_exchange_state

@@ -34,7 +34,8 @@
  * Limits:  answers of LS_ACK_MAX_BYTES, requests of LS_REPORT_MAX_BYTES with their id;
  *          LS_EXCHANGE_PATIENCE_NS to be connected, as long to be greeted, and for the
  *          rest of a request that was given up; between attempts a pause of up to
- *          LS_RECONNECT_MIN_NS, then up to twice the last, LS_RECONNECT_MAX_NS at most;
+ *          LS_RECONNECT_MIN_NS, then up to twice the last, LS_RECONNECT_MAX_NS at most
+ *          (LS_REJECT_HOLD_NS when a certificate was refused);
  *          an answer begins anew.
  * Source:  proto/wire/frame.h (SP); nng_stream(5), nng_aio_stop(3) of 1.5.2.
  */
@@ -48,6 +49,7 @@
 
 struct ls_exchange;
 struct ls_loop;
+struct ls_tls;
 
 enum ls_exchange_state {
 #define LS_EXCHANGE_STATE(id, name) LS_EXCHANGE_STATE_##id,
@@ -72,14 +74,17 @@ struct ls_exchange_handler {
 		size_t len, uint64_t t_receive_mono_ns);
 };
 
-/* Begins to connect to url ("tcp://host:port") and returns at once. */
-int ls_exchange_open(struct ls_loop *loop, const char *url,
+/*
+ * Begins to connect to url ("tcp://host:port") and returns at once. tls: borrowed, and
+ * refreshed before each connection; NULL: plain.
+ */
+int ls_exchange_open(struct ls_loop *loop, const char *url, struct ls_tls *tls,
 	const struct ls_exchange_handler *handler,
 	struct ls_exchange **ret_exchange) LS_MUSTCHECK;
 
 /*
  * Sends a request; its end comes as an event. buf is borrowed until then, or until
- * ls_exchange_close. Allocates nothing.
+ * ls_exchange_close. Allocates nothing, unless TLS does.
  */
 int ls_exchange_send(struct ls_exchange *x, const uint8_t *buf,
 	size_t len) LS_MUSTCHECK;
@@ -93,6 +98,12 @@ void ls_exchange_cancel(struct ls_exchange *x);
 
 /* Another patience than LS_EXCHANGE_PATIENCE_NS, from the next state on. */
 void ls_exchange_set_patience(struct ls_exchange *x, uint64_t patience_ns);
+
+/*
+ * What is wrong with the collector, by the last connection: "", or the end of a sentence
+ * about it. Borrowed. *ret_count: how often TLS failed.
+ */
+const char *ls_exchange_wrong(const struct ls_exchange *x, uint64_t *ret_count);
 
 /* The state now. */
 enum ls_exchange_state ls_exchange_get_state(const struct ls_exchange *x);

@@ -564,7 +564,7 @@ ls_uplink_new(struct ls_loop *loop, const struct ls_uplink_options *options,
 	u->scratch = ls_arena_new(UPLINK_SCRATCH_BYTES, LS_REPORT_MAX_BYTES);
 	if (u->timer == NULL || u->scratch == NULL)
 		goto out;
-	rc = ls_exchange_open(loop, u->url, &handler, &u->exchange);
+	rc = ls_exchange_open(loop, u->url, options->tls, &handler, &u->exchange);
 	if (rc != 0)
 		goto out;
 	*ret_uplink = u;
@@ -645,6 +645,7 @@ ls_uplink_tell(const struct ls_uplink *u, struct ls_uplink_told *ret_told)
 {
 	ret_told->url = u->url;
 	ret_told->refused = u->refused;
+	ret_told->wrong = ls_exchange_wrong(u->exchange, &ret_told->tls_failures);
 	ret_told->held = u->state == LS_UPLINK_STATE_HOLD;
 	ret_told->has_exchange = u->has_last;
 	ret_told->round_trip_ns = 0;

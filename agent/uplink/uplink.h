@@ -31,6 +31,7 @@
 #include "proto/wire/wire.h"
 
 struct ls_loop;
+struct ls_tls;
 struct ls_uplink;
 
 enum ls_uplink_state {
@@ -50,6 +51,8 @@ struct ls_uplink_stats {
  * refused). */
 struct ls_uplink_told {
 	const char *url, *refused;
+	const char *wrong; /* with the collector, by the last connection; "": nothing */
+	uint64_t tls_failures;
 	bool held, has_exchange;
 	/* of the last exchange, without the time it waited there */
 	uint64_t round_trip_ns;
@@ -62,6 +65,7 @@ struct ls_uplink_options {
 	uint8_t kernel_boot_id[16];
 	uint64_t beat_ns;
 	struct ls_spool *spool; /* borrowed */
+	struct ls_tls *tls; /* borrowed; NULL: plain */
 	void *arg;
 	/*
 	 * Reads what is new into the spool, before a report is made; may be NULL. The

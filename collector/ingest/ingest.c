@@ -21,14 +21,15 @@
 #include "proto/base/queue.h"
 #include "proto/wire/err_nng.h"
 #include "proto/wire/frame.h"
+#include "proto/wire/stream.h"
 #include "proto/limits.h"
 
 #define INGEST_TAKE 256 /* connections of one look into the queue */
 /* a report without chunks and its frame; larger ones take memory of their own */
 #define INGEST_BUFFER_BYTES 2048
 #define INGEST_REPLY_BYTES 512 /* an ack and its frame, as a rule */
-#define INGEST_GREETING_MS 10000 /* as nng's own transports */
-#define INGEST_ACCEPT_PAUSE_MS 100 /* when no descriptor or memory is left */
+#define INGEST_GREETING_NS 10000000000ull /* as nng's own transports */
+#define INGEST_ACCEPT_PAUSE_MS 100 /* when no descriptor, memory or handshake is left */
 /* large requests that had so much go back to the system when none is left */
 #define INGEST_TRIM_BYTES (8u * 1024 * 1024)
 
@@ -51,7 +52,8 @@ struct ls_ingest_request {
 	struct ls_ingest *ingest;
 	LIST_ENTRY(ls_ingest_request) all; /* once the loop has it */
 	STAILQ_ENTRY(ls_ingest_request) waiting;
-	nng_stream *stream;
+	nng_stream *raw; /* until the loop has it */
+	struct ls_stream *stream;
 	nng_aio *rx, *tx; /* tx has no callback: it costs no wake-up */
 	enum ingest_doing doing;
 	size_t sent_bytes; /* of what tx sends or sent; 0: nothing so far */
@@ -59,15 +61,18 @@ struct ls_ingest_request {
 	int rc; /* of the receipt; 0 or nng's */
 	uint8_t *buf; /* what came: small, or memory of its own */
 	size_t size, filled;
-	TAILQ_ENTRY(ls_ingest_request) large; /* while buf counts */
+	/* while buf counts, or during a handshake of TLS */
+	TAILQ_ENTRY(ls_ingest_request) large;
 	bool counts; /* its request is not complete, and buf not small */
-	uint64_t begun_mono_ns; /* the first bytes of the request came */
+	atomic_bool begun; /* bytes of the request came, perhaps encrypted ones */
+	uint64_t begun_mono_ns; /* the first of them, or the connection */
 	bool wants_room; /* to the loop: buf is full */
 	atomic_bool ending; /* gives its memory to others */
 	size_t frame_bytes; /* of the request in buf */
 	size_t route_bytes;
 	uint64_t t_receive_mono_ns;
 	struct ls_ingest_peer peer;
+	char remote[INET6_ADDRSTRLEN]; /* its address, for messages */
 	uint8_t *big_reply; /* one that does not fit into reply */
 	uint8_t reply[INGEST_REPLY_BYTES];
 	uint8_t small[INGEST_BUFFER_BYTES];
@@ -88,8 +93,11 @@ struct ls_ingest {
 	struct ingest_waiting waiting; /* whole requests beyond held_max */
 	struct ingest_large large; /* who grew longest ago is first */
 	size_t large_bytes; /* of all of them, at most LS_FRAMES_MAX_BYTES */
+	struct ingest_large handshakes; /* of TLS; the oldest is first */
+	atomic_uint handshaking; /* those, unless `ending`, and who is to begin one */
 	bool was_large; /* INGEST_TRIM_BYTES were used since memory was given back */
 	atomic_uint connections, out_of_memory;
+	struct ls_tls *tls; /* NULL: plain */
 	struct ls_queue *queue;
 	ls_ingest_fn *fn;
 	void *arg;
@@ -136,22 +144,24 @@ ingest_missing(struct ls_ingest_request *c)
 static void
 ingest_receive(struct ls_ingest_request *c)
 {
-	nng_iov iov = { c->buf + c->filled, c->size - c->filled };
-	uint64_t took_ns;
+	size_t room = c->size - c->filled, len = room;
+	uint64_t took_ns, whole_ns = LS_FRAME_TIME_NS;
 
-	if (c->doing == INGEST_RECEIVING && c->filled > 0) {
-		took_ns = ls_clock_mono_ns() - c->begun_mono_ns;
-		nng_aio_set_timeout(c->rx,
-			took_ns < LS_FRAME_TIME_NS
-				? (nng_duration)((LS_FRAME_TIME_NS - took_ns) / 1000000)
-				: 0);
-	}
 	/* A greeting has an end of its own: a request that came with it would be left
 	 * in the way. */
-	if (c->doing == INGEST_GREETING)
-		iov.iov_len = LS_FRAME_GREETING_BYTES - c->filled;
-	(void)nng_aio_set_iov(c->rx, 1, &iov); /* fails for many only */
-	nng_stream_recv(c->stream, c->rx);
+	if (c->doing == INGEST_GREETING) {
+		len = LS_FRAME_GREETING_BYTES - c->filled;
+		if (c->ingest->tls == NULL) /* else there is a handshake before it */
+			whole_ns = INGEST_GREETING_NS;
+	}
+	if (c->doing == INGEST_GREETING || c->begun) {
+		took_ns = ls_clock_mono_ns() - c->begun_mono_ns;
+		nng_aio_set_timeout(c->rx,
+			took_ns < whole_ns
+				? (nng_duration)((whole_ns - took_ns) / 1000000)
+				: 0);
+	}
+	ls_stream_recv(c->stream, c->buf + c->filled, len, room, c->rx);
 }
 
 /* On a thread of nng: something came. When all is there, or nothing more will be, the
@@ -160,12 +170,18 @@ static void
 ingest_on_receive(void *arg)
 {
 	struct ls_ingest_request *c = arg;
-	c->rc = nng_aio_result(c->rx);
-	c->t_receive_mono_ns = ls_clock_mono_ns();
+	size_t len = 0;
+
+	c->t_receive_mono_ns = ls_clock_mono_ns(); /* before what TLS takes */
+	if (c->doing == INGEST_SLOWED)
+		c->rc = nng_aio_result(c->rx);
+	else
+		c->rc = ls_stream_received(c->stream, c->rx, &len);
 	if (c->rc == 0 && c->doing != INGEST_SLOWED) {
-		if (c->filled == 0)
+		if (!c->begun && c->doing == INGEST_RECEIVING)
 			c->begun_mono_ns = c->t_receive_mono_ns;
-		c->filled += nng_aio_count(c->rx);
+		c->begun = c->begun || len > 0 || nng_aio_count(c->rx) > 0;
+		c->filled += len;
 		if (ingest_missing(c) > 0) {
 			c->wants_room = c->filled == c->size;
 			if (!c->wants_room && !atomic_load(&c->ending)) {
@@ -185,7 +201,7 @@ ingest_on_receive(void *arg)
 static void
 ingest_stop(struct ls_ingest_request *c)
 {
-	nng_stream_close(c->stream);
+	ls_stream_close(c->stream);
 	nng_aio_stop(c->rx); /* accepts NULL */
 	nng_aio_stop(c->tx);
 }
@@ -217,6 +233,17 @@ ingest_drop_large(struct ls_ingest_request *c)
 	}
 }
 
+/* No handshake of c is under way any more. */
+static void
+ingest_settle(struct ls_ingest_request *c)
+{
+	if (c->doing != INGEST_GREETING || c->ingest->tls == NULL)
+		return;
+	TAILQ_REMOVE(&c->ingest->handshakes, c, large);
+	if (!atomic_load(&c->ending))
+		atomic_fetch_sub(&c->ingest->handshaking, 1);
+}
+
 static void
 ingest_free(struct ls_ingest_request *c)
 {
@@ -224,9 +251,12 @@ ingest_free(struct ls_ingest_request *c)
 
 	nng_aio_free(c->rx);
 	nng_aio_free(c->tx);
-	nng_stream_free(c->stream);
+	ls_stream_free(c->stream);
+	if (c->raw != NULL)
+		nng_stream_free(c->raw);
 	if (c->doing != INGEST_NEW)
 		LIST_REMOVE(c, all);
+	ingest_settle(c);
 	ingest_drop_large(c);
 	free(c->big_reply);
 	free(c);
@@ -251,6 +281,8 @@ ingest_refuse(struct ls_ingest_request *c, enum ls_ingest_refusal refusal)
 static bool
 ingest_has_sent(struct ls_ingest_request *c)
 {
+	size_t sent;
+
 	if (c->sent_bytes == 0)
 		return true;
 	/* Who asks again without having read the answer does not speak request/reply.
@@ -259,7 +291,7 @@ ingest_has_sent(struct ls_ingest_request *c)
 	nng_aio_wait(c->tx);
 	free(c->big_reply);
 	c->big_reply = NULL;
-	return nng_aio_result(c->tx) == 0 && nng_aio_count(c->tx) == c->sent_bytes;
+	return ls_stream_sent(c->stream, c->tx, &sent) == 0 && sent == c->sent_bytes;
 }
 
 /* Sends what lies in buf, which lives until the next sending. */
@@ -268,12 +300,27 @@ ingest_send(struct ls_ingest_request *c, uint8_t *buf, size_t len)
 {
 	nng_iov iov = { buf, len };
 
-	(void)nng_aio_set_iov(c->tx, 1, &iov); /* fails for many only */
 	c->sent_bytes = len;
-	nng_stream_send(c->stream, c->tx);
+	ls_stream_send(c->stream, &iov, 1, c->tx);
 }
 
 /* --- on the loop ---------------------------------------------------------- */
+
+/* Its certificate, or its lack of TLS, is refused. */
+static void
+ingest_distrust(struct ls_ingest_request *c)
+{
+	static const enum ls_ingest_refusal refusals[] = {
+		[LS_TLS_NONE] = LS_INGEST_REFUSED_OTHER,
+		[LS_TLS_PLAIN] = LS_INGEST_REFUSED_PLAIN,
+		[LS_TLS_CERTIFICATE] = LS_INGEST_REFUSED_CERTIFICATE,
+		[LS_TLS_BROKEN] = LS_INGEST_REFUSED_PROTO,
+	};
+
+	ls_log(LS_LOG_WARN, "ingest", "%s %s; closing the connection", c->remote,
+		ls_stream_tell(c->stream)->why);
+	ingest_refuse(c, refusals[ls_stream_tell(c->stream)->fault]);
+}
 
 /* Gives a request on, or lets it wait. */
 static void
@@ -281,6 +328,10 @@ ingest_give(struct ls_ingest *g, struct ls_ingest_request *c)
 {
 	size_t head = LS_FRAME_LENGTH_BYTES + c->route_bytes;
 
+	if (!ls_stream_is_trusted(c->stream)) { /* its items stay with the agent */
+		ingest_distrust(c);
+		return;
+	}
 	ingest_uncount(c);
 	if (g->stats.busy >= g->held_max) {
 		c->doing = INGEST_WAITING;
@@ -306,6 +357,7 @@ ingest_consume(struct ls_ingest_request *c)
 	if (fits)
 		ingest_drop_large(c);
 	c->filled = rest;
+	c->begun = rest > 0 || ls_stream_holds(c->stream);
 	c->frame_bytes = 0;
 	nng_aio_set_timeout(c->rx, NNG_DURATION_INFINITE); /* until one begins */
 }
@@ -326,65 +378,6 @@ ingest_next(struct ls_ingest_request *c)
 	/* Another one is there (or one that is too long): its turn comes when the
 	 * others had theirs. */
 	ls_ignore(ls_queue_push(c->ingest->queue, c)); /* closed: nobody will look */
-}
-
-/* The bucket of an address. Behind 8 zeros IPv6 has those of IPv4, and its loopback. */
-static uint32_t
-ingest_address(nng_stream *stream)
-{
-	uint8_t key[8] = { 0 };
-	nng_sockaddr a = { 0 };
-
-	ls_ignore(nng_stream_get_addr(stream, NNG_OPT_REMADDR, &a)); /* gone: as 0 */
-	if (a.s_family == NNG_AF_INET6)
-		memcpy(key, a.s_in6.sa_addr + (memcmp(a.s_in6.sa_addr, key, 8) ? 0 : 8),
-			sizeof(key));
-	else if (a.s_family == NNG_AF_INET)
-		memcpy(key, &a.s_in.sa_addr, sizeof(a.s_in.sa_addr));
-	return (uint32_t)(ls_hash(LS_HASH_START, key, sizeof(key)) % LS_RATE_ADDRESSES);
-}
-
-static void
-ingest_begin(struct ls_ingest *g, struct ls_ingest_request *c)
-{
-	c->buf = c->small;
-	c->size = sizeof(c->small);
-	c->doing = INGEST_GREETING;
-	c->peer.address = ingest_address(c->stream);
-	LIST_INSERT_HEAD(&g->all, c, all);
-	if (nng_aio_alloc(&c->rx, ingest_on_receive, c) != 0 ||
-		nng_aio_alloc(&c->tx, NULL, NULL) != 0) {
-		ingest_refuse(c, LS_INGEST_REFUSED_OOM);
-		return;
-	}
-	nng_aio_set_timeout(c->rx, INGEST_GREETING_MS);
-	ls_frame_greet(LS_FRAME_REP, c->reply);
-	ingest_send(c, c->reply, LS_FRAME_GREETING_BYTES);
-	ingest_receive(c);
-}
-
-static void
-ingest_greeted(struct ls_ingest_request *c)
-{
-	int rc = c->rc;
-
-	if (rc == 0) {
-		rc = ls_frame_check_greeting(LS_FRAME_REQ, c->buf);
-		if (rc != 0) {
-			ingest_refuse(c,
-				rc == -LS_EPARSE ? LS_INGEST_REFUSED_PROTO
-						 : LS_INGEST_REFUSED_REJECT);
-			return;
-		}
-		c->frame_bytes = c->filled;
-		ingest_consume(c);
-		ingest_next(c);
-		return;
-	}
-	ingest_refuse(c,
-		rc == NNG_ETIMEDOUT	   ? LS_INGEST_REFUSED_TIMEOUT
-			: rc == NNG_ENOMEM ? LS_INGEST_REFUSED_OOM
-					   : LS_INGEST_REFUSED_OTHER);
 }
 
 /* Others than c give so many bytes up, the idlest first; true if they have as many. */
@@ -411,6 +404,115 @@ ingest_take_from_idle(struct ls_ingest *g, const struct ls_ingest_request *c,
 			"were idle for longest",
 			LS_FRAMES_MAX_BYTES >> 20);
 	return taken >= bytes;
+}
+
+/*
+ * As many handshakes as may be are under way: ends those that take long. Accepting pauses
+ * as long, so that this is rare, and the rest come to their end.
+ */
+static void
+ingest_hurry(struct ls_ingest *g)
+{
+	uint64_t now_ns = ls_clock_mono_ns();
+	struct ls_ingest_request *c;
+
+	TAILQ_FOREACH (c, &g->handshakes, large) {
+		if (now_ns - c->begun_mono_ns <
+			(c->begun ? LS_TLS_HANDSHAKE_NS : LS_TLS_SILENT_NS))
+			continue;
+		if (!atomic_exchange(&c->ending, true))
+			atomic_fetch_sub(&g->handshaking, 1);
+		/* Again for those before, as above. */
+		nng_aio_abort(c->rx, NNG_ECANCELED);
+	}
+}
+
+/* The bucket of an address. Behind 8 zeros IPv6 has those of IPv4, and its loopback. */
+static uint32_t
+ingest_address(struct ls_ingest_request *c)
+{
+	uint8_t key[8] = { 0 };
+	nng_sockaddr a = { 0 };
+
+	ls_ignore(nng_stream_get_addr(c->raw, NNG_OPT_REMADDR, &a)); /* gone: as 0 */
+	(void)inet_ntop(a.s_family == NNG_AF_INET6 ? AF_INET6 : AF_INET,
+		a.s_family == NNG_AF_INET6 ? (void *)a.s_in6.sa_addr
+					   : (void *)&a.s_in.sa_addr,
+		c->remote, sizeof(c->remote)); /* there is room */
+	if (a.s_family == NNG_AF_INET6)
+		memcpy(key, a.s_in6.sa_addr + (memcmp(a.s_in6.sa_addr, key, 8) ? 0 : 8),
+			sizeof(key));
+	else if (a.s_family == NNG_AF_INET)
+		memcpy(key, &a.s_in.sa_addr, sizeof(a.s_in.sa_addr));
+	return (uint32_t)(ls_hash(LS_HASH_START, key, sizeof(key)) % LS_RATE_ADDRESSES);
+}
+
+static void
+ingest_begin(struct ls_ingest *g, struct ls_ingest_request *c)
+{
+	c->buf = c->small;
+	c->size = sizeof(c->small);
+	c->doing = INGEST_GREETING;
+	c->peer.address = ingest_address(c);
+	c->begun_mono_ns = ls_clock_mono_ns();
+	LIST_INSERT_HEAD(&g->all, c, all);
+	if (g->tls != NULL)
+		TAILQ_INSERT_TAIL(&g->handshakes, c, large);
+	if (nng_aio_alloc(&c->rx, ingest_on_receive, c) != 0 ||
+		nng_aio_alloc(&c->tx, NULL, NULL) != 0 ||
+		ls_stream_new(c->raw, g->tls, NULL, &c->stream) != 0) {
+		ingest_refuse(c, LS_INGEST_REFUSED_OOM);
+		return;
+	}
+	c->raw = NULL;
+	ls_frame_greet(LS_FRAME_REP, c->reply);
+	ingest_send(c, c->reply, LS_FRAME_GREETING_BYTES);
+	ingest_receive(c);
+	if (atomic_load(&g->handshaking) >= LS_TLS_HANDSHAKES_MAX)
+		ingest_hurry(g);
+}
+
+static void
+ingest_greeted(struct ls_ingest_request *c)
+{
+	static const uint8_t tls[] = { 0x16, 3 }; /* how it begins */
+	const struct ls_tls_told *told = ls_stream_tell(c->stream);
+	struct ls_ingest *g = c->ingest;
+	int rc = c->rc;
+
+	if (rc != 0) {
+		if (told != NULL && told->fault != LS_TLS_NONE)
+			ingest_distrust(c);
+		else
+			ingest_refuse(c,
+				atomic_load(&c->ending) ? LS_INGEST_REFUSED_BUDGET
+					: rc == NNG_ETIMEDOUT
+					? LS_INGEST_REFUSED_TIMEOUT
+					: rc == NNG_ENOMEM ? LS_INGEST_REFUSED_OOM
+							   : LS_INGEST_REFUSED_OTHER);
+		return;
+	}
+	rc = ls_frame_check_greeting(LS_FRAME_REQ, c->buf);
+	if (rc == 0) {
+		c->peer.name = told != NULL ? told->name : NULL;
+		g->stats.handshakes += told != NULL;
+		g->stats.resumed += told != NULL && told->resumed;
+		ingest_settle(c);
+		c->frame_bytes = c->filled;
+		ingest_consume(c);
+		ingest_next(c);
+		return;
+	}
+	if (memcmp(c->buf, tls, sizeof(tls)) == 0) {
+		ls_log(LS_LOG_WARN, "ingest",
+			"%s speaks TLS: give this collector --keys, or remove --keys "
+			"there; closing the connection",
+			c->remote);
+		ingest_refuse(c, LS_INGEST_REFUSED_TLS);
+		return;
+	}
+	ingest_refuse(c,
+		rc == -LS_EPARSE ? LS_INGEST_REFUSED_PROTO : LS_INGEST_REFUSED_REJECT);
 }
 
 /*
@@ -462,7 +564,7 @@ ingest_received(struct ls_ingest *g, struct ls_ingest_request *c)
 		ls_frame_route(c->buf + LS_FRAME_LENGTH_BYTES,
 			c->frame_bytes - LS_FRAME_LENGTH_BYTES, &c->route_bytes) == 0)
 		ingest_give(g, c);
-	else if (c->rc == 0 || c->rc == NNG_EMSGSIZE)
+	else if (c->rc == 0 || c->rc == NNG_EMSGSIZE || c->rc == NNG_EPROTO)
 		ingest_refuse(c, LS_INGEST_REFUSED_FRAME);
 	else
 		ingest_end(c); /* the agent has gone */
@@ -600,8 +702,10 @@ ingest_accepted(struct ls_ingest *g, nng_stream *stream)
 		c = calloc(1, sizeof(*c));
 	if (c != NULL) {
 		c->ingest = g;
-		c->stream = stream;
+		c->raw = stream;
 		c->doing = INGEST_NEW;
+		if (g->tls != NULL)
+			atomic_fetch_add(&g->handshaking, 1);
 		if (ls_queue_push(g->queue, c) == 0)
 			return;
 	} else {
@@ -625,9 +729,12 @@ ingest_on_accept(void *arg)
 		g->pausing = false;
 	} else if (rc == 0) {
 		ingest_accepted(g, nng_aio_get_output(g->accept, 0));
+		g->pausing = atomic_load(&g->handshaking) >= LS_TLS_HANDSHAKES_MAX;
 	} else if (rc == NNG_ENOMEM || rc == NNG_ENOFILES) {
 		atomic_fetch_add_explicit(&g->out_of_memory, 1, memory_order_relaxed);
 		g->pausing = true;
+	}
+	if (g->pausing) {
 		nng_sleep_aio(INGEST_ACCEPT_PAUSE_MS, g->accept);
 		return;
 	}
@@ -735,8 +842,10 @@ ls_ingest_open(struct ls_loop *loop, const struct ls_ingest_options *options,
 	g->fn = fn;
 	g->arg = arg;
 	g->held_max = options->contexts;
+	g->tls = options->tls;
 	STAILQ_INIT(&g->waiting);
 	TAILQ_INIT(&g->large);
+	TAILQ_INIT(&g->handshakes);
 	g->queue = ls_queue_new(LS_CONNECTIONS_MAX);
 	rc = g->queue != NULL ? ls_queue_watch(g->queue, loop, ingest_on_queue, g)
 			      : -ENOMEM;

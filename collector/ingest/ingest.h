@@ -8,7 +8,8 @@
  * may be after a commit; only then the next one is read, so TCP holds the agents back.
  * nng's callbacks only receive, stamp, check the size and push to a queue; the rest
  * happens on the loop. Whoever asks again without reading the reply, or sends what is
- * no request, is closed.
+ * no request, is closed. So is, with TLS, who has no valid certificate: at the handshake,
+ * and at the first request after the keys changed or the certificate expired.
  *
  * Owner:   the loop thread; nng's threads run the callbacks.
  * Units:   ns, CLOCK_MONOTONIC; bytes.
@@ -17,7 +18,8 @@
  *          connection), memory for it grows with what has come; LS_FRAMES_MAX_BYTES for
  *          all large requests: beyond it a request waits, and of those that are not
  *          complete the idlest is closed; LS_FRAME_TIME_NS from its first byte to its
- *          last; LS_CONNECTIONS_MAX; the contexts given: requests beyond wait, not
+ *          last, and for a handshake of TLS; LS_TLS_HANDSHAKES_MAX of these, beyond which
+ *          the slow ones are closed, and accepting pauses; LS_CONNECTIONS_MAX; the contexts given: requests beyond wait, not
  *          looked at.
  * Source:  SP request/reply protocol, nng_stream(5). nng listens with a backlog of 128,
  *          so 10,000 agents that come back at once wait for SYN retries; listen(2)
@@ -34,10 +36,12 @@
 struct ls_ingest;
 struct ls_ingest_request;
 struct ls_loop;
+struct ls_tls;
 
 struct ls_ingest_options {
 	const char *url; /* tcp://ADDRESS:PORT; port 0: any free one */
 	unsigned contexts; /* requests that may wait for their reply at once */
+	struct ls_tls *tls; /* borrowed; the loop may refresh it. NULL: plain */
 };
 
 /* Connections that we closed, and why. */
@@ -50,6 +54,7 @@ enum ls_ingest_refusal {
 
 struct ls_ingest_stats {
 	uint64_t requests, replies, bytes, send_errors;
+	uint64_t handshakes, resumed; /* of TLS; of these, of a session before */
 	uint64_t refused[LS_INGEST_REFUSED_COUNT];
 	unsigned busy; /* requests waiting for their reply */
 };
@@ -79,6 +84,7 @@ struct ls_ingest_peer {
 	uint32_t address;
 	/* the next reply is not sent before (0 again when it is) */
 	uint64_t due_mono_ns;
+	const char *name; /* in its certificate; NULL: plain */
 };
 struct ls_ingest_peer *ls_ingest_peer(struct ls_ingest_request *request);
 

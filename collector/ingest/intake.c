@@ -468,6 +468,29 @@ intake_unreadable(struct ls_intake *in, struct ls_intake_held *h, int rc,
 	intake_answer(in, h);
 }
 
+/* A host reports for itself only: its certificate says who it is. False: answered. */
+static bool
+intake_is_authentic(struct ls_intake *in, struct ls_intake_held *h)
+{
+	const char *name = h->peer->name;
+	char reason[sizeof(h->ack.reason)];
+
+	if (name == NULL || strcmp(name, h->report.host) == 0)
+		return true;
+	memcpy(h->ack.boot, h->report.boot, sizeof(h->ack.boot));
+	in->stats.drops[LS_INTAKE_NAME]++;
+	(void)snprintf(reason, sizeof(reason),
+		"the certificate is of host \"%.40s\": run lockstep keys agent for this "
+		"host, or give --host-name",
+		name);
+	ls_log(LS_LOG_WARN, "intake",
+		"%s reports with the certificate of %s: rejecting its reports",
+		h->report.host, name);
+	ls_intake_refuse(h, LS_ACK_REJECT, reason);
+	intake_answer(in, h);
+	return false;
+}
+
 /* Session and room for rows; false: answered. */
 static bool
 intake_begin(struct ls_intake *in, struct ls_intake_held *h, uint64_t t_receive_ns)
@@ -597,7 +620,7 @@ ls_intake_report(struct ls_intake *in, void *request, const uint8_t *data, size_
 		return;
 	}
 	in->stats.reports++;
-	if (!intake_begin(in, h, t_receive_mono_ns)) {
+	if (!intake_is_authentic(in, h) || !intake_begin(in, h, t_receive_mono_ns)) {
 		intake_held_free(in, h);
 		return;
 	}

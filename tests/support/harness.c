@@ -102,6 +102,8 @@ ls_test_run(void)
 	}
 	if (harness_make_base() != 0)
 		return EXIT_FAILURE;
+	/* A line is written as a whole: in a file shared with the log it would be cut. */
+	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	runner = srunner_create(harness_suite);
 	srunner_set_tap(runner, "-");
 	srunner_run_all(runner, CK_SILENT);

@@ -433,7 +433,7 @@ cli_needs_collector(const struct cli_command *command)
 {
 	return command->run != ls_cmd_replay && command->run != ls_cmd_whatif &&
 		command->run != ls_cmd_version && command->run != ls_cmd_help &&
-		command->run != ls_cmd_doctor;
+		command->run != ls_cmd_doctor && command->run != ls_cmd_keys;
 }
 
 static int

@@ -319,7 +319,7 @@ LS_TEST(exchange, an_exchange_allocates_nothing)
 
 	loop = ls_loop_new();
 	listener = listen_here(url, sizeof(url));
-	ck_assert_int_eq(ls_exchange_open(loop, url, &handler, &exchange), 0);
+	ck_assert_int_eq(ls_exchange_open(loop, url, NULL, &handler, &exchange), 0);
 	peer = accept(listener, NULL, NULL);
 	ck_assert_int_ge(peer, 0);
 	ls_frame_greet(LS_FRAME_REP, greeting);

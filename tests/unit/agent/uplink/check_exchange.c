@@ -102,7 +102,7 @@ open_exchange(void)
 	const struct ls_exchange_handler handler = { NULL, on_event };
 
 	events[0] = '\0';
-	ck_assert_int_eq(ls_exchange_open(loop, url, &handler, &exchange), 0);
+	ck_assert_int_eq(ls_exchange_open(loop, url, NULL, &handler, &exchange), 0);
 }
 
 /* It may have connected again already: none of that is left. */
@@ -886,12 +886,13 @@ LS_TEST(exchange, what_is_no_address_is_refused)
 	size_t i;
 
 	for (i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-		ck_assert_int_eq(ls_exchange_open(loop, none[i], &handler, &exchange),
+		ck_assert_int_eq(
+			ls_exchange_open(loop, none[i], NULL, &handler, &exchange),
 			-LS_ERANGE);
 	memset(longer, 'x', sizeof(longer));
 	memcpy(longer, "tcp://", 6);
 	memcpy(longer + sizeof(longer) - 6, ":7117", 6);
-	ck_assert_int_eq(ls_exchange_open(loop, longer, &handler, &exchange),
+	ck_assert_int_eq(ls_exchange_open(loop, longer, NULL, &handler, &exchange),
 		-LS_ELIMIT);
 	ls_exchange_close(NULL);
 }
