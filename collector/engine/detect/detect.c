@@ -22,12 +22,7 @@
 #define DETECT_STEADY_LEAST 5u /* steps that tell it */
 #define DETECT_GROSS 0.30 /* of the step: more than a passing load makes */
 #define DETECT_RECENT 16.0 /* latest steps, */
-/* in which so much of the mean excess must be left, */
-#define DETECT_RECENT_SHARE 0.7
-#define DETECT_SAID_LEFT 0.5 /* of what scales said must be there still */
-#define DETECT_PEAK_LEFT 0.6 /* and of the most there was in so many steps; */
-#define DETECT_PEAK_SHARE 0.4 /* the mean must be so much of that, too; */
-#define DETECT_PEAK_STEPS 128.0 /* which is forgotten over so many */
+#define DETECT_LEFT 0.5 /* in which so much of the excess must be there still */
 /* Stalls. */
 #define DETECT_STALL_GAP 0.75
 #define DETECT_STALL_OWN 0.5
@@ -179,49 +174,32 @@ detect_steady(struct ls_detect_worker *w, double excess_s)
 }
 
 /*
- * Without scales: has an episode lasted long enough for a finding, and does it still last? Noise
- * may have begun it long before: what counts is how old its excess is on average, which of
- * an even shift is half its length. And it must be spread over it and be there still: a
- * load that passed becomes older, too, and noise before it makes the mean small.
+ * Is it slower than its peers vary, for long enough, and still so? If nobody is asked who is, what
+ * counts is how old its excess is on average (of an even shift half its length): noise, or very
+ * little, may have begun the episode long before.
  */
-static bool
-detect_lasts(const struct ls_detect *d, const struct ls_detect_worker *w)
-{
-	const struct ls_episode *ep = &w->channel[LS_DETECT_CHRONIC].ep;
-	double mean_s = ep->excess_s / (double)ep->steps;
-
-	if (w->recent_s <
-		fmax(DETECT_RECENT_SHARE * mean_s, DETECT_PEAK_LEFT * ep->peak_s))
-		return false;
-	if (w->steady >= LS_DETECT_LASTS_STEADY ||
-		ls_detect_excess_ratio(d, ep) >= DETECT_GROSS)
-		return ep->steps >= LS_DETECT_LASTS_STEADY;
-	return ep->steps >= LS_DETECT_LASTS &&
-		2 * ep->age_s >= LS_DETECT_LASTS * ep->excess_s &&
-		mean_s >= DETECT_PEAK_SHARE * ep->peak_s;
-}
-
-/* Is it slower than its peers vary, by what they say or by how long it lasts, and still
- * so? */
 static bool
 detect_is_slow(const struct ls_detect *d, size_t slot)
 {
 	const struct ls_detect_worker *w = &d->worker[slot];
 	const struct ls_detect_channel *ch = &w->channel[LS_DETECT_CHRONIC];
-	double ratio = ls_detect_excess_ratio(d, &ch->ep), left;
+	double ratio = ls_detect_excess_ratio(d, &ch->ep), left, c = LS_DETECT_FINDING;
+	uint32_t lasts =
+		ratio >= DETECT_GROSS ? LS_DETECT_LASTS_STEADY : LS_DETECT_LASTS;
+	bool old = 2 * ch->ep.age_s >= lasts * ch->ep.excess_s;
 
-	left = DETECT_SAID_LEFT *
-		(w->said ? ls_scales_said(d->scales, LS_SCALES_EXCESS, slot) : 0);
-	/* noise, or very little, may have begun the episode long before */
-	if (w->said && ch->c >= LS_DETECT_FINDING / 2 &&
+	left = fmax(DETECT_LEFT * ratio, LS_DETECT_MIN_RATIO);
+	if (w->said) {
+		left = DETECT_LEFT * ls_scales_said(d->scales, LS_SCALES_EXCESS, slot);
+		c /= 2;
+	} else if (d->asked) {
+		return false;
+	}
+	return ch->c >= c &&
 		(w->steady >= LS_DETECT_LASTS_STEADY ||
-			ch->ep.steps >= (ratio >= DETECT_GROSS ? LS_DETECT_LASTS_STEADY
-							       : LS_DETECT_LASTS)) &&
+			(ch->ep.steps >= lasts && (w->said || old))) &&
 		w->recent_s >= left * d->step_s &&
-		ratio >= fmin(left, LS_DETECT_MIN_RATIO))
-		return true;
-	return !d->asked && ch->c >= LS_DETECT_FINDING && detect_lasts(d, w) &&
-		ratio >= LS_DETECT_MIN_RATIO;
+		ratio >= fmin(left, LS_DETECT_MIN_RATIO);
 }
 
 /* Since when was it slow? The CUSUM knows to the step, but noise or very little may have begun it long
@@ -269,8 +247,6 @@ detect_shift(struct ls_detect *d, size_t slot, const struct ls_blame *r, double 
 	if (ch->c > 0) {
 		ch->ep.age_s += ch->ep.excess_s + excess_s;
 		ch->ep.excess_s += excess_s;
-		ch->ep.peak_s =
-			fmax(ch->ep.peak_s * (1 - 1 / DETECT_PEAK_STEPS), w->recent_s);
 		ch->ep.own_s += isnan(r->own_s) ? 0 : r->own_s - w->base_own_s;
 		ch->ep.wait_s += isnan(r->wait_s) ? 0 : r->wait_s - w->base_wait_s;
 		detect_steady(w, excess_s);
@@ -354,7 +330,7 @@ detect_say(struct ls_detect *d, size_t slot)
 		ls_detect_base_reset(w, (d->scales->named[slot] & LS_SCALES_BORN) != 0,
 			ls_scales_said(d->scales, LS_SCALES_USUAL, slot) * d->step_s);
 
-	w->followed = taken_s > DETECT_SAID_LEFT * d->step_s *
+	w->followed = taken_s > DETECT_LEFT * d->step_s *
 			ls_scales_said(d->scales, LS_SCALES_EXCESS, slot);
 	ch->c = fmax(ch->c, LS_DETECT_FINDING);
 	if (ch->level == LS_LEVEL_QUIET) /* what it has was noise */

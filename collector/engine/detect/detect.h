@@ -92,7 +92,6 @@ struct ls_episode {
 	uint64_t hits; /* stalls: steps that stalled */
 	double excess_s; /* sum of residuals beyond the baseline */
 	double age_s; /* the same, each times the steps since then */
-	double peak_s; /* most that the worker's recent_s was of late */
 	double own_s, wait_s; /* sums of the own-work and wait excess */
 	double before_s; /* step time before it began; NaN = not known */
 	uint64_t lasted; /* steps before start_step since which it was slow, */

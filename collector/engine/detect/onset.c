@@ -7,99 +7,65 @@
 #define ONSET_SURE \
 	9.0 /* variances of a window: a step called a line in 0.13 % of cases */
 
-/* Sums over v[n] of x, v and their products; x is that of a line from `at` on. */
-struct onset_sums {
-	double x, y, xx, xy, yy;
-};
-
-static struct onset_sums
-onset_sums(const double *v, size_t n, size_t at)
+/* Squares of v[n] about their mean, and what x explains of these: that of a line from `at` on. */
+static double
+onset_squares(const double *v, size_t n, size_t at, double *ret_mean,
+	double *ret_explained)
 {
-	struct onset_sums s = { 0 };
+	double x = 0, y = 0, xx = 0, xy = 0, yy = 0, m = (double)n;
 
 	for (size_t i = 0; i < n; i++) {
-		double x = i < at ? 0 : (double)(i - at) + 0.5;
+		double on = i < at ? 0 : (double)(i - at) + 0.5;
 
-		s.x += x;
-		s.y += v[i];
-		s.xx += x * x;
-		s.xy += x * v[i];
-		s.yy += v[i] * v[i];
+		x += on;
+		y += v[i];
+		xx += on * on;
+		xy += on * v[i];
+		yy += v[i] * v[i];
 	}
-	return s;
-}
-
-/* What a line from `at` on leaves over: a sum of squares. */
-static double
-onset_line(const double *v, size_t n, size_t at)
-{
-	struct onset_sums s = onset_sums(v, n, at);
-	double m = (double)n, xy = fmax(s.xy - s.x * s.y / m, 0);
-
-	return s.yy - s.y * s.y / m - xy * xy / (s.xx - s.x * s.x / m);
+	xy = fmax(xy - x * y / m, 0);
+	*ret_mean = y / m;
+	*ret_explained = xy * xy / (xx - x * x / m);
+	return yy - y * y / m;
 }
 
 /* What one step up in window `at` leaves over; *ret_part: so much of that window is before it. */
 static double
 onset_step(const double *v, size_t n, size_t at, double *ret_part)
 {
-	struct onset_sums low = onset_sums(v, at, at),
-			  high = onset_sums(v + at + 1, n - at - 1, 0);
-	double before = low.y / (double)at,
-	       after = at + 1 == n ? v[at] : high.y / (double)(n - at - 1),
-	       part = fmin(fmax((after - v[at]) / (after - before), 0), 1),
-	       off = v[at] - after + part * (after - before);
+	double before, after = v[at], off, none, left;
 
-	*ret_part = part;
-	return after > before
-		? low.yy - low.y * before + high.yy - high.y * after + off * off
-		: INFINITY;
-}
-
-/* Either of them. */
-static double
-onset_left(const double *v, size_t n, size_t at, bool line, double *ret_part)
-{
-	*ret_part = 0;
-	return line ? onset_line(v, n, at) : onset_step(v, n, at, ret_part);
-}
-
-/* Where the shape leaves least; what that is. */
-static double
-onset_best(const double *v, size_t n, bool line, double *ret_at)
-{
-	double best = INFINITY, part;
-
-	for (size_t at = 1; at < n; at++) {
-		double left = onset_left(v, n, at, line, &part);
-
-		if (left < best) {
-			best = left;
-			*ret_at = (double)at + part;
-		}
-	}
-	return best;
+	left = onset_squares(v, at, at, &before, &none);
+	if (at + 1 < n)
+		left += onset_squares(v + at + 1, n - at - 1, 0, &after, &none);
+	*ret_part = fmin(fmax((after - v[at]) / (after - before), 0), 1);
+	off = v[at] - after + *ret_part * (after - before);
+	return after > before ? left + off * off : INFINITY;
 }
 
 struct ls_onset
 ls_onset_of(const double *v, size_t n)
 {
-	struct ls_onset o = { .early = 0, .late = (double)n };
-	double step, line, line_at = 0, limit, part;
+	double left[2][LS_ONSET_MAX], part[LS_ONSET_MAX], limit, mean;
+	struct ls_onset o = { .late = (double)n };
+	size_t best[2] = { 1, 1 };
 
 	if (n < 4)
 		return o;
-	step = onset_best(v, n, false, &o.at);
-	line = onset_best(v, n, true, &line_at);
-	limit = ONSET_SURE * fmin(step, line) / ((double)n - 3);
-	o.known = step < INFINITY;
-	o.gradual = o.known && step - line > limit;
-	if (o.gradual)
-		o.at = line_at;
+	for (size_t at = 1; at < n; at++) {
+		left[0][at] = onset_step(v, n, at, &part[at]);
+		left[1][at] = onset_squares(v, n, at, &mean, &limit);
+		left[1][at] -= limit;
+		for (int k = 0; k < 2; k++)
+			best[k] = left[k][at] < left[k][best[k]] ? at : best[k];
+	}
+	limit = ONSET_SURE * fmin(left[0][best[0]], left[1][best[1]]) / ((double)n - 3);
+	o.known = left[0][best[0]] < INFINITY;
+	o.gradual = o.known && left[0][best[0]] - left[1][best[1]] > limit;
+	o.at = (double)best[o.gradual] + (o.gradual ? 0 : part[best[0]]);
 	o.early = o.late = o.at;
-	limit += o.gradual ? line : step;
 	for (size_t at = 1; at < n; at++)
-		if (onset_left(v, n, at, o.gradual, &part) <= limit) {
+		if (left[o.gradual][at] <= left[o.gradual][best[o.gradual]] + limit) {
 			o.early = fmin(o.early, (double)at);
 			o.late = fmax(o.late, (double)(at + 1));
 		}

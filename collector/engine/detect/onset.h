@@ -17,7 +17,7 @@
  * Owner:   nobody: pure functions.
  * Units:   the unit of the series; windows.
  * Errors:  none.
- * Limits:  none; work grows with the square of n.
+ * Limits:  LS_ONSET_MAX windows; work grows with the square of n.
  * Source:  likelihood ratio of two models that are not nested: Cox (1962). Measured rates of error:
  *          collector/engine/README.md (check_onset).
  */
@@ -26,6 +26,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#define LS_ONSET_MAX 64u
 
 struct ls_onset {
 	bool known; /* there are four windows, and they grew */

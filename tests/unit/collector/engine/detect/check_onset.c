@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #define RUNS 2000
-#define MOST 64 /* windows */
 
 /* Noise of windows, of variance 1. */
 enum noise { GAUSS, TAILS, WANDER, NOISES };
@@ -40,7 +39,7 @@ noise(enum noise kind, double *wander, uint64_t *random)
 static struct ls_onset
 one(size_t n, double m, double size, bool line, enum noise kind, uint64_t *random)
 {
-	double v[MOST], x[MOST], mean = 0, square = 0, wander = 0;
+	double v[LS_ONSET_MAX], x[LS_ONSET_MAX], mean = 0, square = 0, wander = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		double up = fmax((double)i + 1 - ((double)n - m), 0);
