@@ -50,7 +50,7 @@ ls_onset_of(const double *v, size_t n)
 	struct ls_onset o = { .late = (double)n };
 	size_t best[2] = { 1, 1 };
 
-	if (n < 4)
+	if (n < LS_ONSET_MIN)
 		return o;
 	for (size_t at = 1; at < n; at++) {
 		left[0][at] = onset_step(v, n, at, &part[at]);

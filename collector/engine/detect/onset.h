@@ -17,7 +17,7 @@
  * Owner:   nobody: pure functions.
  * Units:   the unit of the series; windows.
  * Errors:  none.
- * Limits:  LS_ONSET_MAX windows; work grows with the square of n.
+ * Limits:  LS_ONSET_MIN to LS_ONSET_MAX windows; work grows with the square of n.
  * Source:  likelihood ratio of two models that are not nested: Cox (1962). Measured rates of error:
  *          collector/engine/README.md (check_onset).
  */
@@ -27,10 +27,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define LS_ONSET_MIN 16u /* of fewer, the variance is not known well enough */
 #define LS_ONSET_MAX 64u
 
 struct ls_onset {
-	bool known; /* there are four windows, and they grew */
+	bool known; /* there are enough windows, and they grew */
 	bool gradual; /* along a line */
 	double at; /* windows of the series before it began */
 	/* the least and the most of which the shape leaves over as little, but for nine

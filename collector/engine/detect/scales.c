@@ -442,6 +442,8 @@ ls_scales_began(const struct ls_scales *s, size_t slot)
 		looked *= 2;
 		length--;
 	}
+	if (looked < LS_ONSET_MIN && LS_ONSET_MIN <= scales_past(s, length))
+		looked = LS_ONSET_MIN;
 	for (uint64_t k = looked; k-- > 0;)
 		if (!isnan(scales_window(s, length, k)[slot]))
 			v[n++] = (double)scales_window(s, length, k)[slot];
@@ -452,7 +454,8 @@ ls_scales_began(const struct ls_scales *s, size_t slot)
 			((s->units % (2ull << length)) * s->unit_data + s->data));
 	o.at = (o.at - (double)n) * window - ended;
 	o.early = (o.early - (double)n) * window - ended;
-	o.late = (o.late - (double)n) * window - ended;
+	/* after all of them, too */
+	o.late = o.late < (double)n ? (o.late - (double)n) * window - ended : 0;
 	return o;
 }
 

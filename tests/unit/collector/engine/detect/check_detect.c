@@ -251,7 +251,7 @@ LS_TEST(all, what_was_very_little_is_no_onset)
 	const struct ls_episode *ep = &channel(1, LS_DETECT_CHRONIC)->ep;
 
 	ask();
-	run(&feed, 200);
+	run(&feed, 500);
 	slower(&feed, 0.01 * STEP_S);
 	run(&feed, 150);
 	slower(&feed, 0.2 * STEP_S);
@@ -259,10 +259,27 @@ LS_TEST(all, what_was_very_little_is_no_onset)
 	name(0.16, 0);
 	run(&feed, 1);
 	ck_assert_uint_eq(feed.d.open, 1);
-	ck_assert_double_eq_tol((double)ep->start_step, 350, 4);
-	ck_assert(llabs(ep->start_us - 350 * 100000) <
+	ck_assert_double_eq_tol((double)ep->start_step, 650, 4);
+	ck_assert(llabs(ep->start_us - 650 * 100000) <
 		3600000); /* steps were shorter */
 	ck_assert_uint_eq(ep->lasted, 0);
+	ck_assert(!ep->gradual);
+}
+
+/* It began after the last window that has ended, or in that: the CUSUM knows. */
+LS_TEST_LOOP(all, onset_of_what_is_named_at_once_is_exact, 0, 8)
+{
+	const struct ls_episode *ep = &channel(1, LS_DETECT_CHRONIC)->ep;
+
+	ask();
+	feed.random += (uint64_t)_i;
+	run(&feed, 350);
+	slower(&feed, 0.2 * STEP_S);
+	run(&feed, 21 + 5 * (size_t)_i);
+	name(0.2, 0);
+	run(&feed, 1);
+	ck_assert_uint_eq(feed.d.open, 1);
+	ck_assert_double_eq_tol((double)(ep->start_step - ep->lasted), 350, 4);
 	ck_assert(!ep->gradual);
 }
 

@@ -111,21 +111,20 @@ LS_TEST_LOOP(all, what_grows_from_nothing_is_called_a_line, 0, NOISES)
 /* Too short to tell; no growth; exact ones. */
 LS_TEST(all, without_noise_the_shape_is_exact)
 {
-	const double up[] = { 0, 0, 0, 0.3, 1, 1, 1, 1 };
-	const double line[] = { 1, 1, 1, 1, 1.5, 2.5, 3.5, 4.5 };
-	const double flat[] = { 1, 1, 1, 1, 1 };
-	struct ls_onset o = ls_onset_of(up, 8);
+	double up[LS_ONSET_MIN] = { [11] = 0.3, 1, 1, 1, 1 };
+	double line[LS_ONSET_MIN] = { [12] = 0.5, 1.5, 2.5, 3.5 };
+	double flat[LS_ONSET_MIN] = { 0 };
+	struct ls_onset o = ls_onset_of(up, LS_ONSET_MIN);
 
-	ck_assert_double_eq_tol(o.at, 3.7, 1e-9);
-	ck_assert(!o.gradual);
-	o = ls_onset_of(line, 8);
-	ck_assert_double_eq_tol(o.at, 4, 1e-9);
-	ck_assert(o.gradual);
-	ck_assert(o.known && o.early <= o.at && o.at <= o.late);
-	o = ls_onset_of(flat, 5);
+	ck_assert_double_eq_tol(o.at, 11.7, 1e-9);
+	ck_assert(o.known && !o.gradual);
+	o = ls_onset_of(line, LS_ONSET_MIN);
+	ck_assert_double_eq_tol(o.at, 12, 1e-9);
+	ck_assert(o.known && o.gradual && o.early <= o.at && o.at <= o.late);
+	o = ls_onset_of(flat, LS_ONSET_MIN);
 	ck_assert(!o.known && !o.gradual);
-	o = ls_onset_of(line + 5, 3);
+	o = ls_onset_of(line + 1, LS_ONSET_MIN - 1);
 	ck_assert(!o.known && !o.gradual);
-	ck_assert_double_eq_tol(o.late - o.early, 3, 1e-9);
+	ck_assert_double_eq_tol(o.late - o.early, LS_ONSET_MIN - 1, 1e-9);
 	ck_assert(!ls_onset_of(NULL, 0).known);
 }
