@@ -344,8 +344,10 @@ tls_new_context(const struct ls_tls *t)
 #endif
 	(void)SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION); /* cannot fail */
 	(void)SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
-	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
-		tls_on_verify);
+	if (t->side != LS_TLS_WEB)
+		SSL_CTX_set_verify(ctx,
+			SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+			tls_on_verify);
 	/* A password that is wrong: else OpenSSL asks for one on the terminal. */
 	SSL_CTX_set_default_passwd_cb_userdata(ctx, (void *)(uintptr_t) "");
 	(void)SSL_CTX_set_max_cert_list(ctx, LS_TLS_CHAIN_MAX_BYTES);
@@ -353,7 +355,9 @@ tls_new_context(const struct ls_tls *t)
 	(void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	(void)SSL_CTX_set_num_tickets(ctx, 1);
 	(void)SSL_CTX_set_timeout(ctx, LS_TLS_SESSION_S);
-	(void)SSL_CTX_set_session_id_context(ctx, (const uint8_t *)"lockstep", 8);
+	/* A session without a certificate is no session of an agent. */
+	(void)SSL_CTX_set_session_id_context(ctx,
+		(const uint8_t *)(t->side == LS_TLS_WEB ? "web" : "agents"), 3);
 	return ctx;
 }
 
@@ -438,6 +442,12 @@ ls_tls_open(enum ls_tls_side side, const char *dir, const char *name,
 	}
 	*ret_tls = t;
 	return 0;
+}
+
+struct ssl_st *
+ls_tls_new_web(struct ls_tls *t)
+{
+	return SSL_new(t->ctx);
 }
 
 const char *
