@@ -47,6 +47,7 @@ async function refresh() {
 	const asked = read();
 	const mine = ++turn;
 	const job = await choose(asked);
+	byId("sign-out").hidden = !secure;
 	if (job === null) {
 		notice("No data yet: no job has reported a step. Start a job on a host with an agent.");
 		return;
@@ -65,7 +66,6 @@ async function refresh() {
 		finding: asked.finding ?? data.job.top_finding ?? worst()?.id ?? null });
 	draw(before !== `${view.job} ${view.finding} ${view.metric}`);
 	notice(null);
-	byId("sign-out").hidden = !secure;
 	byId("live").textContent = `${text.clock(new Date().toISOString())} ${view.paused ? "paused" : "live"}`;
 }
 
