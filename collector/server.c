@@ -165,6 +165,7 @@ server_self(void *arg, struct ls_self *ret_self)
 	ret_self->write_queue = ls_writer_count(s->core.writer);
 	ret_self->outbox_lost = ls_outbox_lost(s->core.outbox);
 	ret_self->cpu_ns = ls_clock_cpu_ns();
+	ret_self->keys_until_s = ls_tls_until_s(s->tls);
 }
 
 static bool

@@ -100,6 +100,12 @@ int ls_tls_look(struct ls_tls *t);
  */
 const char *ls_tls_problem(const struct ls_tls *t);
 
+/*
+ * The Unix time at which the first of our own certificate, the authorities and the list of
+ * revoked certificates ends; 0: t is NULL.
+ */
+int64_t ls_tls_until_s(const struct ls_tls *t);
+
 /* A connection of LS_TLS_WEB for libevent, which frees it; NULL: out of memory. */
 struct ssl_st *ls_tls_new_web(struct ls_tls *t);
 
