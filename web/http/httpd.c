@@ -478,7 +478,8 @@ exchange_admit(struct exchange *x, struct evhttp_request *req)
 	if (bad_length) {
 		ls_reply_header(x->reply, "Connection", "close");
 		exchange_refuse(x, 400, "bad-length", "Bad length", bad_length);
-	} else if (!ls_http_host_is_ours(req, x->h->loopback, x->h->options.names)) {
+	} else if (!x->h->options.access && /* else the name is in our certificate */
+		!ls_http_host_is_ours(req, x->h->loopback, x->h->options.names)) {
 		x->h->refused_count++;
 		exchange_refuse(x, 421, "wrong-host", "Misdirected request",
 			LS_HTTP_WRONG_HOST);
