@@ -29,8 +29,8 @@ backend_zoom(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
 	int rc = ls_fleet_has(p->core->fleet, q->host) ? 0 : -LS_EUNKNOWN;
 
 	if (rc == 0)
-		rc = ls_zoom_ask(p->core->zoom, q->host, (int64_t)q->seconds * 1000000,
-			now_us, &until_us);
+		rc = ls_zoom_ask(p->core->zoom, q->host, q->who,
+			(int64_t)q->seconds * 1000000, now_us, &until_us);
 	if (rc != 0)
 		return rc;
 	*ret_body = json_pack("{s:o, s:o}", "host", ls_json_text(q->host),

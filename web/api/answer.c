@@ -113,6 +113,7 @@ ls_api_answer(const struct ls_request *q, json_t *body, json_t **ret_answer)
 		return answer_page(body, ret_answer);
 	case LS_ANSWER_OBJECT:
 	case LS_ANSWER_WRITE:
+	case LS_ANSWER_SESSION:
 	case LS_ANSWER_STORED:
 	case LS_ANSWER_EXPORT:
 	case LS_ANSWER_ASSET:

@@ -526,7 +526,13 @@ api_body_member(const char *key, const json_t *v, struct ls_request *q,
 {
 	double seconds = json_number_value(v); /* 31.0 is a whole number, too */
 
-	if (q->ask.kind != LS_ASK_ZOOM || strcmp(key, "seconds") != 0)
+	if (q->route == LS_ROUTE_SESSION && strcmp(key, "token") == 0)
+		return !json_is_string(v) ||
+				ls_text_copy(q->token, sizeof(q->token),
+					json_string_value(v)) != 0
+			? api_bad_parameter(p, key, "must be a token")
+			: 0;
+	if (q->route != LS_ROUTE_ZOOM || strcmp(key, "seconds") != 0)
 		return api_bad_parameter(p, key, "is not a member of this body");
 	if (!(seconds >= 1 && seconds <= LS_ZOOM_MAX_S) || seconds != floor(seconds))
 		return api_bad_parameter(p, key,

@@ -20,7 +20,9 @@ doctor_fetch(const char *server, uint64_t timeout_ns, const char *path,
 	struct ls_fetched *ret_got)
 {
 	struct ls_fetch *fetch = NULL;
-	int rc = ls_fetch_new(server, timeout_ns, &fetch);
+	const struct ls_fetch_options o = { server, timeout_ns, "", "" };
+	char text[LS_CONF_VALUE_MAX_BYTES + 128]; /* it is told as no answer */
+	int rc = ls_fetch_new(&o, &fetch, text, sizeof(text));
 
 	if (rc == 0)
 		rc = ls_fetch_get(fetch, path, NULL, ret_got);

@@ -235,6 +235,14 @@ ls_cli_refused(struct ls_cli *cli, const struct ls_fetched *got)
 static int
 cli_unreachable(struct ls_cli *cli, int rc)
 {
+	if (rc == -EACCES) {
+		(void)fprintf(stderr,
+			"lockstep: the certificate of %s is not accepted: %s\n  fix: give "
+			"--ca-file the ca.pem that signed it, and --server a name that it has\n",
+			ls_term_safe(cli->term, cli->options.server, ""),
+			ls_fetch_why(cli->fetch));
+		return LS_EXIT_DENIED;
+	}
 	(void)fprintf(stderr,
 		"lockstep: no answer from %s%s%s\n  why: no collector runs there, or "
 		"the address is wrong\n  fix: start lockstep-collector, or give "
@@ -439,13 +447,15 @@ cli_needs_collector(const struct cli_command *command)
 static int
 cli_open_fetch(struct ls_cli *cli)
 {
-	int rc =
-		ls_fetch_new(cli->options.server, cli->options.timeout_ns, &cli->fetch);
+	const struct ls_fetch_options o = { cli->options.server,
+		cli->options.timeout_ns, cli->options.ca_file,
+		cli->options.token_file };
+	char text[LS_CONF_VALUE_MAX_BYTES + 128];
+	int rc = ls_fetch_new(&o, &cli->fetch, text, sizeof(text));
 
 	if (rc != 0)
-		(void)fprintf(stderr,
-			"lockstep: --server must be http://HOST:PORT, not %s\n",
-			ls_term_safe(cli->term, cli->options.server, ""));
+		(void)fprintf(stderr, "lockstep: %s\n",
+			ls_term_safe(cli->term, text, ""));
 	return rc;
 }
 

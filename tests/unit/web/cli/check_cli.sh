@@ -121,7 +121,7 @@ exits 2 "did you mean 'explain'" explian F-7Q2K
 exits 2 'usage' explain
 exits 2 'severity' findings --severity bad
 exits 2 "'status' must be" findings --status bad
-exits 2 'http://HOST:PORT' status --server https://localhost
+exits 2 'http://HOST:PORT' status --server ftp://localhost
 exits 5 '404' explain F-NONE
 exits 5 '404' status none
 exits 5 'no such job' findings --job none
