@@ -340,10 +340,10 @@ repack_attach(struct repack *r, const char *path)
 {
 	const struct ls_migrations *schema = ls_migrations_of(LS_SCHEMA_TELEMETRY);
 	int64_t version;
-	int rc = ls_db_attach(r->db, path, "old");
+	int rc = ls_sql_attach(r->db, path, "old");
 
 	if (rc == 0)
-		rc = ls_db_int(r->db, "PRAGMA old.user_version", &version);
+		rc = ls_sql_int_of(r->db, "PRAGMA old.user_version", NULL, &version);
 	return rc == 0 && version != schema->steps[schema->count - 1].to ? -LS_EVERSION
 									 : rc;
 }

@@ -329,12 +329,12 @@ exchange_may_write(struct exchange *x, struct evhttp_request *req)
 
 	if (!x->h->loopback) {
 		exchange_refuse(x, 403, "forbidden", "Forbidden",
-			"writes are taken on a loopback address only");
+			"writes are accepted on a loopback address only");
 	} else if (origin &&
 		(strncmp(origin, "http://", 7) != 0 || !host ||
 			strcasecmp(origin + 7, host) != 0)) {
 		exchange_refuse(x, 403, "forbidden", "Forbidden",
-			"writes are not taken from a page of another origin");
+			"a write from a page of another origin is refused");
 	} else if (!type || strncasecmp(type, "application/json", 16) != 0) {
 		exchange_refuse(x, 415, "bad-type", "Unsupported media type",
 			"the body must be application/json");
