@@ -130,6 +130,8 @@ ls_db_advice(int rc)
 	switch (rc) {
 	case -LS_EBUSY:
 		return "another program holds a lock on it: close that program";
+	case -EAGAIN:
+		return "run a collector on it for a minute";
 	case -LS_EVERSION:
 		return "start the lockstep and SQLite that made it, or move it away";
 	case -ENOSPC:

@@ -481,7 +481,7 @@ ls_repack_all(const char *dir, void (*say)(void *arg, const char *line), void *a
 		if (one == 0 && state == LS_REPACK_DONE)
 			continue;
 		if (one == 0 && state == LS_REPACK_NOT_ROLLED_UP)
-			one = -LS_EBUSY;
+			one = -EAGAIN;
 		if (one == 0)
 			one = ls_repack_day(dir, days.day[i], NULL, NULL, &stats);
 		if (one == 0)

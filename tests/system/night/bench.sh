@@ -10,8 +10,8 @@ benches=$top/tests/bench
 
 # What makes a bench short: its environment and its options. The others are short.
 declare -A env_of=(
-	[bench_agent.py]='BENCH_SECONDS=4'
-	[bench_overhead.py]='BENCH_BLOCKS=1 BENCH_STRETCH_SECONDS=0.5'
+	[bench_agent.py]='BENCH_SECONDS=4 BENCH_STATIC=0'
+	[bench_overhead.py]='BENCH_BLOCKS=1 BENCH_STRETCH_SECONDS=2'
 	[bench_query]='LOCKSTEP_BENCH_HOSTS=20'
 	[bench_start.py]='LOCKSTEP_BENCH_DAYS=1 LOCKSTEP_BENCH_HOSTS=2'
 )
