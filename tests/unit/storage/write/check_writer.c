@@ -15,7 +15,6 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/queue.h"
-#include "proto/metrics.h"
 #include "storage/db/days.h"
 #include "storage/db/db.h"
 #include "storage/write/store.h"
