@@ -743,6 +743,10 @@ LS_TEST(httpd, a_write_is_taken_from_this_machine_only)
 	ck_assert_int_eq(
 		post(ZOOM_PATH, JSON_TYPE "Origin: http://localhost\r\n", "{}"), 200);
 	ck_assert_uint_eq(rig_backend.last.seconds, 120);
+	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE, "{\"seconds\":1}"), 200);
+	ck_assert_uint_eq(rig_backend.last.seconds, 1);
+	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE, "{\"seconds\":120}"), 200);
+	ck_assert_uint_eq(rig_backend.last.seconds, 120);
 	/* What a page from elsewhere can make a browser send. */
 	ck_assert_int_eq(
 		post(ZOOM_PATH, JSON_TYPE "Origin: http://evil.example\r\n", "{}"),
