@@ -211,6 +211,7 @@ LS_TEST(api, queries_have_limits)
 		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
 			"a%d=1&", i);
 	ck_assert_int_eq(ls_query_parse(text, &q), -LS_ELIMIT);
+	ck_assert_str_eq(q.pairs[q.count].name, ""); /* none of them is at fault */
 	memset(text, 'a', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	ck_assert_int_eq(ls_query_parse(text, &q), -LS_ELIMIT);

@@ -224,6 +224,7 @@ golden hostile/host 0 hosts h
 golden hostile/series 0 series h
 golden hostile/query 0 query x --host h
 golden hostile/query_csv 0 query x --host h -o csv
+golden hostile/export_csv 0 export --job "$(printf 'job "x"\n</script>')" -o csv
 run status
 run explain F-HACK --color always
 LC_ALL=C grep -q "$(printf '\033')\]" "$tmp/out"
