@@ -2,6 +2,7 @@
 #include "config.h"
 #include "web/api/api.h"
 #include "proto/base/json.h"
+#include "proto/base/conf.h"
 #include "proto/base/text.h"
 #include "web/api/query.h"
 #include <errno.h>
@@ -103,7 +104,7 @@ static const char *const api_peers[] = { "band", NULL };
 static int
 param_time(const char *v, const struct api_param *p, struct ls_request *q)
 {
-	return ls_text_parse_time(v, q->now_us, api_place(p, q));
+	return ls_conf_parse_time(v, q->now_us, api_place(p, q));
 }
 
 static int

@@ -332,12 +332,12 @@ exchange_may_write(struct exchange *x, struct evhttp_request *req)
 
 	if (!x->h->loopback && !x->h->options.access) {
 		exchange_refuse(x, 403, "forbidden", "Forbidden",
-			"without --http-keys writes are taken on a loopback address only");
+			"without --http-keys writes are accepted on a loopback address only");
 	} else if (origin &&
 		(strncmp(origin, scheme, strlen(scheme)) != 0 || !host ||
 			strcasecmp(origin + strlen(scheme), host) != 0)) {
 		exchange_refuse(x, 403, "forbidden", "Forbidden",
-			"writes are not taken from a page of another origin");
+			"a write from a page of another origin is refused");
 	} else if (!type || strncasecmp(type, "application/json", 16) != 0) {
 		exchange_refuse(x, 415, "bad-type", "Unsupported media type",
 			"the body must be application/json");

@@ -14,12 +14,6 @@
 #define FLEET_SCRATCH_BYTES 65536u
 #define FLEET_NS_PER_S 1000000000ull
 
-uint64_t
-sim_fleet_random(struct sim_fleet *f, uint64_t below)
-{
-	return below > 0 ? sim_next(&f->random) % below : 0;
-}
-
 static void
 fleet_count_waiting(struct sim_fleet *f)
 {

@@ -15,6 +15,12 @@
 
 static void link_on_timer(evutil_socket_t fd, short what, void *arg);
 
+uint64_t
+sim_fleet_random(struct sim_fleet *f, uint64_t below)
+{
+	return below > 0 ? sim_next(&f->random) % below : 0;
+}
+
 /* --- states and timers ---------------------------------------------------- */
 
 /* The only place that changes the state, and with it the timer. */

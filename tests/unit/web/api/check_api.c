@@ -102,6 +102,9 @@ LS_TEST(api, ranges_are_read)
 	ck_assert_uint_eq(api_request.ask.to_step, UINT64_MAX);
 	ck_assert_int_eq(parse("/api/v1/jobs/x/steps", "steps=:0&limit=1000"), 0);
 	ck_assert_uint_eq(api_request.ask.to_step, 0);
+	ck_assert_int_eq(parse("/api/v1/jobs/x/steps", "steps=20:20"), 0);
+	ck_assert_uint_eq(api_request.ask.from_step, 20);
+	ck_assert_uint_eq(api_request.ask.to_step, 20);
 	ck_assert_int_eq(parse("/api/v1/jobs/x/steps", "from=-15m"), 0);
 	ck_assert_int_eq(api_request.from_us, 1000000000000000 - 900 * 1000000ll);
 	ck_assert_int_eq(
@@ -208,6 +211,7 @@ LS_TEST(api, queries_have_limits)
 		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
 			"a%d=1&", i);
 	ck_assert_int_eq(ls_query_parse(text, &q), -LS_ELIMIT);
+	ck_assert_str_eq(q.pairs[q.count].name, ""); /* none of them is at fault */
 	memset(text, 'a', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	ck_assert_int_eq(ls_query_parse(text, &q), -LS_ELIMIT);
@@ -302,6 +306,16 @@ LS_TEST(api, steps_are_cut_by_time)
 	ck_assert_int_eq(
 		json_integer_value(json_object_get(json_array_get(items, 2), "step")),
 		50259);
+	json_decref(v);
+	/* A moment is a range; both ends belong to it. */
+	v = answer("/api/v1/jobs/x/steps",
+		"from=2026-11-20T15:39:05.320Z&to=2026-11-20T15:39:08.160Z",
+		"run/steps");
+	items = json_object_get(v, "items");
+	ck_assert_uint_eq(json_array_size(items), 2);
+	ck_assert_int_eq(
+		json_integer_value(json_object_get(json_array_get(items, 0), "step")),
+		50257);
 	json_decref(v);
 	v = answer("/api/v1/jobs/x/steps", "to=2026-11-20T00:00:00Z", "run/steps");
 	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 0);

@@ -106,6 +106,8 @@ golden export_csv 0 export --job llama70b-run12 -o csv
 golden export_csv_counters 0 export --job llama70b-run12 -o csv --counters
 exits 1 '' status --exit-code
 exits 1 '' status -o json --exit-code
+exits 0 '' status 'eval nightly/7b' -o json --exit-code --fail-on info
+exits 1 '' status llama70b-run12 -o json --exit-code --fail-on critical
 exits 0 '' findings --exit-code --kind link --fail-on critical
 exits 1 '' findings --exit-code -o json
 exits 5 'no such host' findings --exit-code --host nobody
@@ -172,6 +174,33 @@ metrics() { # DIR
 [ -n "$write" ] || metrics run
 [ -n "$write" ] || metrics hostile
 
+# Certificates: no collector is asked.
+keys=$tmp/keys
+exits 2 'usage: lockstep keys' keys lamp "$keys"
+exits 2 'usage: lockstep keys' keys agent "$keys"
+exits 2 'usage: lockstep keys' keys revoke "$keys"
+exits 1 'run lockstep keys init' keys agent "$keys" h0
+exits 0 '' keys init "$keys" localhost
+exits 0 '' keys agent "$keys" h0 h1
+exits 2 'is no name for a certificate' keys agent "$keys" h2 a/b h3
+exits 0 '' keys revoke "$keys" h0 h1
+exits 5 'has no certificate' keys revoke "$keys" nobody
+(cd "$keys" && stat -c '%a %n' -- *.key *.pem) >"$tmp/out"
+diff - "$tmp/out" >"$tmp/err" <<'TEXT'
+600 ca.key
+600 collector.key
+600 h0.key
+600 h1.key
+600 h2.key
+644 ca.pem
+644 collector.pem
+644 crl.pem
+644 h0.pem
+644 h1.pem
+644 h2.pem
+TEXT
+result $? 'what comes before a wrong name is issued, what comes after is not; keys are their owner'"'"'s alone'
+
 serve empty
 exits 6 'no job has reported' status
 exits 6 'no job has reported' findings
@@ -195,6 +224,7 @@ golden hostile/host 0 hosts h
 golden hostile/series 0 series h
 golden hostile/query 0 query x --host h
 golden hostile/query_csv 0 query x --host h -o csv
+golden hostile/export_csv 0 export --job "$(printf 'job "x"\n</script>')" -o csv
 run status
 run explain F-HACK --color always
 LC_ALL=C grep -q "$(printf '\033')\]" "$tmp/out"

@@ -322,6 +322,20 @@ LS_TEST(httpd, host_of_elsewhere_is_refused)
 	ck_assert(rig_has("lockstep_http_requests_refused_total 4\n"));
 }
 
+LS_TEST(httpd, requests_are_counted_by_route_and_status)
+{
+	ck_assert_int_eq(rig_get("/api/v1/jobs"), 200);
+	ck_assert_int_eq(rig_get("/api/v1/jobs"), 200);
+	ck_assert_int_eq(rig_get("/api/v1/jobs?limit=0"), 400);
+	ck_assert_int_eq(rig_get("/api/v1/nowhere"), 404);
+	ck_assert_int_eq(rig_get("/metrics"), 200);
+	ck_assert(rig_has("lockstep_http_requests_total{"
+			  "route=\"/api/v1/jobs\",status=\"2xx\"} 2\n"));
+	ck_assert(rig_has("{route=\"/api/v1/jobs\",status=\"4xx\"} 1\n"));
+	ck_assert(rig_has("{route=\"other\",status=\"4xx\"} 1\n"));
+	ck_assert(!rig_has("status=\"5xx\""));
+}
+
 LS_TEST(httpd, paths_never_reach_the_file_system)
 {
 	static const char *const paths[] = { "/../../etc/passwd",
@@ -742,6 +756,10 @@ LS_TEST(httpd, a_write_is_taken_from_this_machine_only)
 	ck_assert_str_eq(rig_backend.last.host, "t1v-n-ab12-w-17");
 	ck_assert_int_eq(
 		post(ZOOM_PATH, JSON_TYPE "Origin: http://localhost\r\n", "{}"), 200);
+	ck_assert_uint_eq(rig_backend.last.seconds, 120);
+	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE, "{\"seconds\":1}"), 200);
+	ck_assert_uint_eq(rig_backend.last.seconds, 1);
+	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE, "{\"seconds\":120}"), 200);
 	ck_assert_uint_eq(rig_backend.last.seconds, 120);
 	/* What a page from elsewhere can make a browser send. */
 	ck_assert_int_eq(
