@@ -357,11 +357,18 @@ place_slice_counts(const struct ls_place *p)
 /* A cube of 4x4x4 chips is what one rack of torus-connected TPUs holds. */
 #define PLACE_CUBE "subslice.4x4x4"
 
-/* The job tells in its environment which shard of the input it reads. */
+/* The job tells in its environment which shard of the input it reads, and how many slices
+ * it has. */
 static void
-place_take_shard(void *arg, const struct ls_keyvalue *kv)
+place_take_variable(void *arg, const struct ls_keyvalue *kv)
 {
 	struct ls_worker_info *info = arg;
+	uint64_t slices;
+
+	if (ls_keyvalue_is(kv, "MEGASCALE_NUM_SLICES") && kv->value_len > 0 &&
+		ls_text_digits(kv->value, kv->value_len, LS_SLICES_MAX, &slices) ==
+			kv->value_len)
+		info->slices = (int32_t)slices;
 
 	if (ls_keyvalue_is(kv, "LOCKSTEP_SHARD") &&
 		ls_text_is_name(kv->value, kv->value_len, sizeof(info->shard) - 1)) {
@@ -383,7 +390,7 @@ place_complete_groups(const struct ls_place *p, const struct ls_step_ring *ring,
 		(void)snprintf(info->rack, sizeof(info->rack), "%s", rack);
 	if (ring->env != NULL)
 		ls_ignore((int)ls_keyvalue_environ(ring->env, strlen(ring->env), '\n',
-			place_take_shard, info)); /* others: not looked at */
+			place_take_variable, info)); /* others: not looked at */
 }
 
 void
@@ -445,6 +452,12 @@ ls_place_devices(struct ls_place *p, const struct ls_series_table *series)
 		return;
 	ls_identity_devices(p->identity, device, n);
 	place_settle(p);
+}
+
+void
+ls_place_stall(struct ls_place *p, unsigned n, const char *text)
+{
+	ls_identity_stall(p->identity, n, text);
 }
 
 const struct ls_identity *

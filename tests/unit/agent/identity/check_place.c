@@ -332,10 +332,9 @@ LS_TEST(workers, workers_get_what_their_ring_does_not_say)
 
 LS_TEST(workers, racks_and_input_shards_are_told)
 {
-	struct ls_step_ring ring = {
-		.from = no_from,
+	struct ls_step_ring ring = { .from = no_from,
 		.env = "LOCKSTEP_JOB=a\nLOCKSTEP_SHARD=part-00007\nLOCKSTEP_SHARDS=9\n"
-	};
+		       "MEGASCALE_NUM_SLICES=4\n" };
 	struct ls_worker_info w = { .chips = 1 };
 
 	set(config.metadata_address, server.address);
@@ -344,16 +343,19 @@ LS_TEST(workers, racks_and_input_shards_are_told)
 	ls_place_complete(place, &ring, &w);
 	ck_assert_str_eq(w.rack, "c17"); /* its cube */
 	ck_assert_str_eq(w.shard, "part-00007");
+	ck_assert_int_eq(w.slices, 4);
 	ls_place_close(place);
 	set(config.rack, "b3-r2");
 	settle();
 	is("rack", "b3-r2", "config");
-	ring.env = "LOCKSTEP_SHARD=" /* one byte too long */
+	ring.env = "MEGASCALE_NUM_SLICES=4097\nMEGASCALE_NUM_SLICES=2x\n"
+		   "LOCKSTEP_SHARD=" /* one byte too long */
 		   "0123456789012345678901234567890123456789012345678901234567890123\n";
 	memset(&w, 0, sizeof(w));
 	ls_place_complete(place, &ring, &w);
 	ck_assert_str_eq(w.rack, "b3-r2");
 	ck_assert_str_eq(w.shard, "");
+	ck_assert_int_eq(w.slices, 0);
 }
 
 LS_TEST(workers, single_slice_needs_no_name)
