@@ -187,6 +187,12 @@ golden bare/host 0 hosts h
 exits 0 'no series' series h
 serve identity
 golden identity/explain 0 explain F-160V
+golden identity/jobs 0 jobs
+golden identity/status 0 status
+run doctor --agent http://127.0.0.1:1
+[ $rc -eq 1 ] && grep -q 'WARN  job  *train  *rank 0 is claimed by node0 and node2: ' "$tmp/out" &&
+	grep -q 'WARN  job  *train  *node0 says that the job has 2 slices, node2 says 3: ' "$tmp/out"
+result $? 'the doctor says what workers contradict each other about'
 serve hostile
 golden hostile/status 0 status
 golden hostile/explain 0 explain F-HACK
