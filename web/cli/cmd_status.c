@@ -215,6 +215,11 @@ ls_cli_verdict(struct ls_cli *cli, const char *job, const char *host, int worst)
 	rc = ls_cli_get(cli, "/api/v1/jobs", false, &body);
 	if (rc == 0)
 		rc = status_judged(cli, json_object_get(body, "items"), job, host);
+	if (rc == LS_EXIT_OK && ls_pick(body, "next_cursor") != NULL) {
+		(void)fprintf(stderr,
+			"lockstep: there are more jobs: not all are judged\n");
+		rc = LS_EXIT_NO_DATA;
+	}
 	json_decref(body);
 	return rc;
 }
