@@ -38,14 +38,20 @@ serve() { # DIR
 	origin=http://127.0.0.1:$(cat "$tmp/port")
 }
 
-# What the page is after ten seconds of its time, and all that was said and asked on the way.
+# What the page is once it is drawn or says why not, and all that was said and asked on the way. On a busy machine the ten
+# seconds of the browser's own time can end before the first answer has come: then the page is loaded again.
 visit() { # PATH
-	rm -rf "$tmp/profile"
-	timeout 300 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
-		--disable-background-networking --disable-component-update --disable-sync \
-		--host-resolver-rules='MAP * ~NOTFOUND , EXCLUDE 127.0.0.1' \
-		--user-data-dir="$tmp/profile" --virtual-time-budget=10000 --enable-logging=stderr \
-		--log-net-log="$tmp/net" --dump-dom "$origin$1" >"$tmp/dom" 2>"$tmp/log"
+	tries=0
+	until
+		rm -rf "$tmp/profile"
+		timeout 300 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+			--disable-background-networking --disable-component-update --disable-sync \
+			--host-resolver-rules='MAP * ~NOTFOUND , EXCLUDE 127.0.0.1' \
+			--user-data-dir="$tmp/profile" --virtual-time-budget=10000 --enable-logging=stderr \
+			--log-net-log="$tmp/net" --dump-dom "$origin$1" >"$tmp/dom" 2>"$tmp/log"
+		tries=$((tries + 1))
+		grep -q 'data-ready="1"\|id="notice" class="notice" role="alert">' "$tmp/dom" || [ "$tries" -eq 10 ]
+	do :; done
 }
 
 shows() { # NAME TEXT...: each in the page
