@@ -343,15 +343,18 @@ ls_place_settle(struct ls_place *p)
 /* --- what others ask ------------------------------------------------------ */
 
 /* Several slices, or one that an option names: only then a slice without name is not
- * "the only one". */
+ * "the only one". What a ring says of its slice is said of its job alone. */
 static bool
 place_slice_counts(const struct ls_place *p)
 {
-	const char *slices = ls_identity_get(p->identity, LS_IDENTITY_SLICES);
+	const char *slices = ls_identity_get(p->identity, LS_IDENTITY_SLICES),
+		   *from = ls_identity_source_of(p->identity, LS_IDENTITY_SLICE);
 
 	return p->config.slice[0] != '\0' ||
 		(slices != NULL && strcmp(slices, "0") != 0 &&
-			strcmp(slices, "1") != 0);
+			strcmp(slices, "1") != 0 &&
+			strcmp(from, ls_identity_source_name(LS_IDENTITY_FROM_RING)) !=
+				0);
 }
 
 /* A cube of 4x4x4 chips is what one rack of torus-connected TPUs holds. */

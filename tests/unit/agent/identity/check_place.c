@@ -377,6 +377,35 @@ LS_TEST(workers, single_slice_needs_no_name)
 	ck_assert_str_eq(w.slice, "blue"); /* somebody wants it so */
 }
 
+/* Two jobs on a host: one of two slices, one that says nothing of slices. */
+LS_TEST(workers, slice_of_a_ring_is_not_that_of_another_job)
+{
+	static const uint8_t kernel[16];
+	static const char env[] = "MEGASCALE_NUM_SLICES=2\n";
+	struct ls_step_ring other = { .from = no_from, .env = "" };
+	struct ls_worker_info w = { .chips = 0 };
+	struct ls_source_step *steps;
+	struct step_ring ring;
+
+	set(config.metadata_address, "off");
+	step_ring_make(&ring, config.steps_dir, "a.ring", 7, 16);
+	step_ring_poke(&ring, 96 + 5, LS_RING_FROM_MEGASCALE, 1);
+	step_ring_poke(&ring, 232, '1', 2);
+	for (size_t i = 0; i < sizeof(env); i++)
+		step_ring_poke(&ring, LS_RING_ENV_OFFSET + i, (uint8_t)env[i], 1);
+	step_ring_lock(&ring);
+	ck_assert_int_eq(ls_source_step_new(config.steps_dir, kernel, NULL, &steps), 0);
+	ls_source_step_read(steps, 1000);
+	settle();
+	ls_place_read(place, steps, 1000);
+	is("slice", "1", "ring");
+	is("slices", "2", "ring");
+	ls_place_complete(place, &other, &w);
+	ck_assert_str_eq(w.slice, "");
+	ls_source_step_free(steps);
+	step_ring_fini(&ring);
+}
+
 /* --- what is shown -------------------------------------------------------- */
 
 LS_CASE(shown, setup, teardown);
