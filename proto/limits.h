@@ -376,6 +376,7 @@
 #define LS_STALL_ENTRIES_MAX 4096u /* of --stall-dir, a look */
 #define LS_STALL_LOOK_NS 5000000000ull
 #define LS_STALL_CORES_SHOWN 8u
+#define LS_STALL_CORES_SENT 4u /* of a host, to the collector; and shown in a finding */
 /* with a memory of the reading before: 2 KiB each */
 #define LS_TPU_HISTOGRAMS_MAX 128u
 /* so that buckets leave room to the other series */

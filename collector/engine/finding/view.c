@@ -663,6 +663,14 @@ ls_view_findings(const struct ls_engine *e, const struct ls_view_findings *ask,
 	return view_page(items, i == 0 ? NULL : last != NULL ? last->id : "", ret_page);
 }
 
+const char *
+ls_view_host_of(const struct ls_engine *e, const char *job, size_t i)
+{
+	const struct ls_job *j = ls_engine_find_job(e, job);
+
+	return j != NULL && i < j->count ? e->workers[j->slots[i]].info.host : NULL;
+}
+
 int
 ls_view_finding(const struct ls_engine *e, const char *id, json_t **ret_finding)
 {

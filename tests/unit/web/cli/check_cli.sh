@@ -16,10 +16,12 @@ failed=0
 
 stop() { [ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null; server=; }
 
-serve() { # DIR
+serve() { serve_dir "$src/tests/golden/web/$1"; }
+
+serve_dir() { # DIR
 	stop
 	rm -f "$tmp/port"
-	"$bin/tests/unit/web/http/fake_server" "$src/tests/golden/web/$1" >"$tmp/port" 2>"$tmp/server" &
+	"$bin/tests/unit/web/http/fake_server" "$1" >"$tmp/port" 2>"$tmp/server" &
 	server=$!
 	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 		[ -s "$tmp/port" ] && break
@@ -214,8 +216,28 @@ golden bare/hosts 0 hosts
 golden bare/steps 0 steps
 golden bare/host 0 hosts h
 exits 0 'no series' series h
+# A verdict is of all jobs, and of all findings.
+mkdir "$tmp/many"
+python3 -c '
+import json, sys
+job = json.load(open(sys.argv[1]))[1]
+judged = job["judged"]
+print(json.dumps([dict(job, id="job%d" % i, judged=dict(judged, all=i < 1000)) for i in range(1001)]))
+' "$src/tests/golden/web/run/jobs.json" >"$tmp/many/jobs.json"
+echo '[]' >"$tmp/many/findings.json"
+serve_dir "$tmp/many"
+exits 6 'there are more jobs' status --exit-code
+exits 6 'there are more jobs' findings --exit-code
+serve run
+exits 6 'older findings exist' findings --exit-code --fail-on critical --limit 1
 serve identity
 golden identity/explain 0 explain F-160V
+golden identity/jobs 0 jobs
+golden identity/status 0 status
+run doctor --agent http://127.0.0.1:1
+[ $rc -eq 1 ] && grep -q 'WARN  job  *train  *rank 0 is claimed by node0 and node2: ' "$tmp/out" &&
+	grep -q 'WARN  job  *train  *node0 says that the job has 2 slices, node2 says 3: ' "$tmp/out"
+result $? 'the doctor says what workers contradict each other about'
 serve hostile
 golden hostile/status 0 status
 golden hostile/explain 0 explain F-HACK
