@@ -24,8 +24,6 @@
 #define DETECT_RECENT 16.0 /* latest steps, */
 /* in which so much of the mean excess must be left, */
 #define DETECT_RECENT_SHARE 0.7
-/* of its length is the age of an excess, on average: of an even one a half, of what grows a third */
-#define DETECT_GROWS 0.45
 #define DETECT_SAID_LEFT 0.5 /* of what scales said must be there still */
 #define DETECT_PEAK_LEFT 0.6 /* and of the most there was in so many steps; */
 #define DETECT_PEAK_SHARE 0.4 /* the mean must be so much of that, too; */
@@ -226,37 +224,31 @@ detect_is_slow(const struct ls_detect *d, size_t slot)
 		ratio >= LS_DETECT_MIN_RATIO;
 }
 
-/* Since when was it slow, before the CUSUM saw it? */
+/* Since when was it slow? The CUSUM knows to the step, but noise or very little may have begun it long
+ * before, and of what came little by little it sees the end: it must agree with the windows of
+ * scales. */
 static void
 detect_began(const struct ls_detect *d, size_t slot, struct ls_episode *ep)
 {
 	const struct ls_detect_worker *w = &d->worker[slot];
-	unsigned how = w->said ? d->scales->named[slot] : 0;
-	bool born = w->followed && (how & LS_SCALES_BORN) != 0;
-	double begin = (double)ep->start_step,
-	       named = how == 0 ? 0
-				: (double)w->said_step -
-			ls_scales_said(d->scales, LS_SCALES_LASTED, slot);
+	bool named = w->said && d->scales->named[slot] != 0,
+	     followed = named && w->followed,
+	     born = followed && (d->scales->named[slot] & LS_SCALES_BORN) != 0;
+	double begin = (double)ep->start_step, now = (double)ep->last_step;
+	struct ls_onset o = { 0 };
 
-	ep->gradual = !born &&
-		((how != 0 && w->followed) ||
-			((double)ep->start_step >= named &&
-				ep->steps >= LS_DETECT_LASTS &&
-				ep->age_s < DETECT_GROWS * (double)ep->steps *
-						ep->excess_s));
-	if (born)
-		begin = 0;
-	else if (how != 0 && (ep->gradual || ep->start_step >= w->said_step))
-		begin = fmin(begin, named);
-	else if (how != 0) /* it may have begun with noise, or with very little */
-		begin = fmax(begin, named);
-	begin = fmax(begin, (double)w->first_step) - (double)ep->start_step;
+	if (named && !born)
+		o = ls_scales_began(d->scales, slot);
+	ep->gradual = o.gradual;
+	if (o.known && (begin < now + o.early || begin > now + o.late))
+		begin = now + o.at;
+	begin = fmax(born ? 0 : begin, (double)w->first_step) - (double)ep->start_step;
 	if (begin > 0) {
 		ep->start_step += (uint64_t)begin;
 		ep->start_us += (int64_t)(begin * d->step_s * 1e6);
 	}
 	ep->lasted = (uint64_t)fmax(-begin, 0);
-	if (born || ep->gradual)
+	if (ep->gradual || followed) /* that was not before it */
 		ep->before_s = NAN;
 }
 
@@ -354,7 +346,7 @@ detect_before(struct ls_detect *d)
 /* Scales names a worker: its reference is what was usual of it then, and its CUSUM has
  * said enough. */
 static void
-detect_say(struct ls_detect *d, size_t slot, uint64_t step)
+detect_say(struct ls_detect *d, size_t slot)
 {
 	struct ls_detect_worker *w = &d->worker[slot];
 	struct ls_detect_channel *ch = &w->channel[LS_DETECT_CHRONIC];
@@ -362,7 +354,6 @@ detect_say(struct ls_detect *d, size_t slot, uint64_t step)
 		ls_detect_base_reset(w, (d->scales->named[slot] & LS_SCALES_BORN) != 0,
 			ls_scales_said(d->scales, LS_SCALES_USUAL, slot) * d->step_s);
 
-	w->said_step = step;
 	w->followed = taken_s > DETECT_SAID_LEFT * d->step_s *
 			ls_scales_said(d->scales, LS_SCALES_EXCESS, slot);
 	ch->c = fmax(ch->c, LS_DETECT_FINDING);
@@ -387,7 +378,7 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 	if (!w->has_last_x)
 		return;
 	if (said && !w->said)
-		detect_say(d, slot, step);
+		detect_say(d, slot);
 	w->said = said;
 	excess_s = residual_s - w->base_s - fmax(w->shift_s, 0);
 	x = excess_s / d->step_s;

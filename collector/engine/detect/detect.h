@@ -133,8 +133,7 @@ struct ls_detect_worker {
 	/* enum ls_group_way: what is found of it is told of that: the judge's */
 	uint8_t way;
 	bool fresh; /* its baselines were learned in this step */
-	bool said; /* scales names it: */
-	uint64_t said_step; /* since then, */
+	bool said; /* scales names it, */
 	bool followed; /* and its baselines had most of it */
 	uint64_t first_step; /* judged */
 	int64_t first_us;

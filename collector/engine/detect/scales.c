@@ -390,21 +390,14 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 	return 0;
 }
 
-/* A worker is named: since when is it slow? */
+/* A worker is named. */
 static void
-scales_begin(struct ls_scales *s, unsigned length, size_t slot, double excess,
+scales_begin(struct ls_scales *s, unsigned bits, size_t slot, double excess,
 	double usual)
 {
-	uint64_t past = scales_past(s, length), k = 1;
-
-	while (k <= past &&
-		(double)scales_window(s, length, k)[slot] - usual >
-			SCALES_BEGINS * excess)
-		k++;
 	scales_row(s, LS_SCALES_EXCESS)[slot] = (float)excess;
 	scales_row(s, LS_SCALES_USUAL)[slot] = (float)usual;
-	scales_row(s, LS_SCALES_LASTED)[slot] =
-		(float)(k * (2ull << length) * s->unit_data * LS_SCALES_DATUM);
+	s->named[slot] |= (uint16_t)bits;
 }
 
 void
@@ -414,8 +407,53 @@ ls_scales_say(struct ls_scales *s, size_t slot, double excess, double usual)
 
 	while (length > 0 && scales_past(s, length) < SCALES_SAID_PAST)
 		length--;
-	scales_begin(s, length, slot, excess, usual);
-	s->named[slot] |= (uint16_t)(1u << length);
+	scales_begin(s, 1u << length, slot, excess, usual);
+}
+
+/* Newest windows of a length in a row that show a part of the worker's excess. */
+static uint64_t
+scales_lasted(const struct ls_scales *s, unsigned length, size_t slot)
+{
+	double least = ls_scales_said(s, LS_SCALES_USUAL, slot) +
+		SCALES_BEGINS * ls_scales_said(s, LS_SCALES_EXCESS, slot);
+	uint64_t past = scales_past(s, length), k = 0;
+
+	while (k <= past && (double)scales_window(s, length, k)[slot] > least)
+		k++;
+	return k;
+}
+
+struct ls_onset
+ls_scales_began(const struct ls_scales *s, size_t slot)
+{
+	unsigned length = LS_SCALES_LENGTHS - 1;
+	uint64_t past, looked;
+	double v[LS_SCALES_PAST], window, ended;
+	struct ls_onset o;
+	size_t n = 0;
+
+	while (length > 0 && (s->named[slot] & 1u << length) == 0)
+		length--;
+	/* as long a time before it as it has lasted, in windows as short as are kept of that */
+	past = scales_past(s, length);
+	looked = 2 * (scales_lasted(s, length, slot) + 1);
+	looked = looked < past ? looked : past;
+	while (length > 0 && 2 * looked <= scales_past(s, length - 1)) {
+		looked *= 2;
+		length--;
+	}
+	for (uint64_t k = looked; k-- > 0;)
+		if (!isnan(scales_window(s, length, k)[slot]))
+			v[n++] = (double)scales_window(s, length, k)[slot];
+	o = ls_onset_of(v, n);
+	window = (double)((2ull << length) * s->unit_data * LS_SCALES_DATUM);
+	ended = s->steps +
+		(double)(LS_SCALES_DATUM *
+			((s->units % (2ull << length)) * s->unit_data + s->data));
+	o.at = (o.at - (double)n) * window - ended;
+	o.early = (o.early - (double)n) * window - ended;
+	o.late = (o.late - (double)n) * window - ended;
+	return o;
 }
 
 /* Looks at one role over one length of time. */
@@ -453,11 +491,10 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 			peers = scales_measure(s, length, list, m, slot);
 		is = scales_test(s, length, list, m, slot, &peers, &level);
 		if (is > 0) {
+			bit |= level ? LS_SCALES_BORN : 0;
 			if (s->named[slot] == 0)
-				scales_begin(s, length, slot, is,
-					(double)now[slot] - is);
-			s->named[slot] = (uint16_t)(s->named[slot] | bit |
-				(level ? LS_SCALES_BORN : 0));
+				scales_begin(s, bit, slot, is, (double)now[slot] - is);
+			s->named[slot] |= (uint16_t)bit;
 		}
 	}
 }

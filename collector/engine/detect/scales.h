@@ -47,6 +47,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "collector/engine/detect/onset.h"
 #include "collector/engine/residual/blame.h"
 
 #define LS_SCALES_DATUM 4u /* steps of a datum */
@@ -68,10 +69,9 @@ enum ls_scales_row {
 	/* of each length: greatest excess until a window ago, in the window before the
 	 * present one, and since then */
 	LS_SCALES_SHOWN = LS_SCALES_BEFORE + LS_SCALES_LENGTHS,
-	/* when it was named: what it is slower by; what was usual of it; for how many steps */
+	/* when it was named: what it is slower by; what was usual of it */
 	LS_SCALES_EXCESS = LS_SCALES_SHOWN + 3 * LS_SCALES_LENGTHS,
 	LS_SCALES_USUAL,
-	LS_SCALES_LASTED,
 	LS_SCALES_NOW, /* mean of the newest window, while it is looked at */
 	LS_SCALES_CHANGE, /* the same less its past */
 	LS_SCALES_ROWS
@@ -118,6 +118,9 @@ ls_scales_said(const struct ls_scales *s, enum ls_scales_row row, size_t slot)
 {
 	return (double)s->row[row * s->capacity + slot];
 }
+
+/* How a worker that is named became slower, by its windows: in steps from now, so below 0. */
+struct ls_onset ls_scales_began(const struct ls_scales *s, size_t slot);
 
 /* With a patience of 0 a young job is not judged by this test: nobody waits for it. */
 bool ls_scales_is_silent(const struct ls_scales *s);

@@ -297,14 +297,12 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 			f->accounted_step += (step - f->accounted_step) / 2;
 		if (goes_on)
 			f->accounted_step = accounted;
-		/* what it was like before is not known, either, if that was learned then */
+		/* what it was like before was learned then */
 		f->born = !f->gradual &&
-			(isnan(ch->ep.before_s) ||
-				ch->ep.start_step - ch->ep.lasted <= LS_DETECT_SKIP +
-						LS_DETECT_WARM +
-						(who.net ? 0
-							 : j->detect.worker[who.at]
-									.first_step));
+			ch->ep.start_step - ch->ep.lasted <= LS_DETECT_SKIP +
+					LS_DETECT_WARM +
+					(who.net ? 0
+						 : j->detect.worker[who.at].first_step);
 	} else if (judge_is_told_by_other(j, who, f, kind)) {
 		return;
 	}

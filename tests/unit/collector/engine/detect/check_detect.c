@@ -17,6 +17,9 @@ enum { WORKERS = 4 };
  * test adds. */
 struct feed {
 	struct ls_detect d;
+	struct ls_scales scales; /* of d, if it has some; it names nobody */
+	struct ls_blame_room room;
+	double grows_s; /* late_s, own_s, wait_s and grown_s, each step */
 	uint64_t random, step;
 	bool clocks_ok;
 	double late_s, own_s, wait_s; /* added for worker 1 */
@@ -41,6 +44,13 @@ noise(struct feed *f)
 	for (int i = 0; i < 12; i++) /* close to a Gaussian of deviation 1 */
 		sum += ls_test_random(&f->random);
 	return sum * f->spread * f->step_s;
+}
+
+/* Worker 1, and with it each step. */
+static void
+slower(struct feed *f, double s)
+{
+	f->late_s = f->own_s = f->wait_s = f->grown_s = s;
 }
 
 static void
@@ -78,8 +88,13 @@ run(struct feed *f, size_t steps)
 		}
 		if (f->reversed && totals.last != SIZE_MAX)
 			totals.last = WORKERS - 1 - totals.last;
+		if (f->d.scales != NULL)
+			ls_scales_step(&f->scales, r, WORKERS, true, f->step_s, 1e9,
+				&f->room);
 		ls_detect_step(&f->d, f->step, (int64_t)f->step * 100000, f->clocks_ok,
 			r, WORKERS, &totals);
+		if (f->grows_s > 0)
+			slower(f, f->late_s + f->grows_s);
 		f->step++;
 	}
 }
@@ -99,6 +114,8 @@ static void
 teardown(void)
 {
 	ls_detect_fini(&feed.d);
+	ls_scales_fini(&feed.scales);
+	ls_blame_fini(&feed.room);
 	ck_assert_ptr_null(feed.d.worker);
 }
 
@@ -162,71 +179,91 @@ LS_TEST(all, shift_shorter_than_a_wake_up_is_only_suspected)
 	ck_assert_int_eq(channel(1, LS_DETECT_CHRONIC)->level, LS_LEVEL_FINDING);
 }
 
-/* A shift below the noise of a step, of which scales says how much it is and since when. */
+/* Workers are named, by the test, over windows of 64 steps. */
+static void
+name(double excess, unsigned bits)
+{
+	feed.scales.named[1] = (uint16_t)(2 | bits);
+	feed.scales.row[LS_SCALES_EXCESS * feed.scales.capacity + 1] = (float)excess;
+	feed.scales.row[LS_SCALES_USUAL * feed.scales.capacity + 1] = 0;
+}
+
+static void
+ask(void)
+{
+	static const uint32_t role[WORKERS];
+
+	ck_assert_int_eq(ls_scales_reserve(&feed.scales, WORKERS), 0);
+	ck_assert_int_eq(ls_blame_reserve(&feed.room, WORKERS), 0);
+	ls_blame_group(&feed.room, role, 1, WORKERS);
+	feed.d.scales = &feed.scales;
+	feed.d.asked = true;
+}
+
+/* A shift below the noise of a step: scales says how much it is, since when, and how it came. */
 LS_TEST_LOOP(all, who_is_named_by_its_peers_is_found, 0, 4)
 {
-	const bool born = _i == 1, gradual = _i == 2, over = _i == 3;
-	const size_t lasted = gradual ? 2000 : 150; /* a baseline follows 512 steps */
-	struct ls_scales scales = { 0 };
+	const bool born = _i == 1, late = _i == 2, gradual = _i == 3;
+	const struct ls_episode *ep = &channel(1, LS_DETECT_CHRONIC)->ep;
+	double onset;
 
-	ck_assert_int_eq(ls_scales_reserve(&scales, WORKERS), 0);
-	feed.spread = 0.1;
-	feed.d.scales = &scales;
-	feed.d.asked = true;
+	ask();
+	feed.spread = 0.06;
 	run(&feed, born ? 0 : 700);
-	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.05 * STEP_S;
+	slower(&feed, gradual ? 0 : 0.05 * STEP_S);
+	feed.grows_s = gradual ? 0.15 * STEP_S / 2000 : 0;
 	run(&feed, born ? 700 : 0);
-	run(&feed, lasted);
+	run(&feed, late || gradual ? 2000 : 150); /* a baseline follows 512 steps */
+	feed.grows_s = 0;
 	ck_assert_uint_eq(feed.d.open, 0);
-	if (over)
-		feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0;
-	scales.named[1] = (uint16_t)(1 | (born ? LS_SCALES_BORN : 0));
-	scales.row[LS_SCALES_EXCESS * scales.capacity + 1] = over ? 0.2F : 0.05F;
-	scales.row[LS_SCALES_USUAL * scales.capacity + 1] = 0;
-	scales.row[LS_SCALES_LASTED * scales.capacity + 1] = (float)lasted;
+	name(gradual ? 0.15 : 0.05, born ? LS_SCALES_BORN : 0);
 	run(&feed, 100);
-	ck_assert_uint_eq(feed.d.open, over ? 0 : 1);
-	if (!over) {
-		const struct ls_episode *ep = &channel(1, LS_DETECT_CHRONIC)->ep;
+	ck_assert_uint_eq(feed.d.open, 1);
+	onset = (double)(ep->start_step - ep->lasted);
+	ck_assert(fabs(onset - (born ? 1 : 700)) <= (born ? 0 : gradual ? 400 : 100));
+	ck_assert(ep->gradual == gradual);
+	ck_assert(isnan(ep->before_s) == (born || late || gradual));
+	run(&feed, 3000); /* it stays found */
+	ck_assert_uint_eq(feed.d.open, 1);
+	feed.scales.named[1] = 0;
+	slower(&feed, 0);
+	run(&feed, 400);
+	ck_assert_uint_eq(feed.d.open, 0);
+}
 
-		ck_assert_uint_eq(ep->start_step - ep->lasted, born ? 1 : 700);
-		ck_assert(ep->gradual == gradual);
-		ck_assert(isnan(ep->before_s) == (born || gradual));
-		run(&feed, 3000); /* it stays found */
-		ck_assert_uint_eq(feed.d.open, 1);
-		scales.named[1] = 0;
-		feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0;
-		run(&feed, 400);
-		ck_assert_uint_eq(feed.d.open, 0);
-	}
-	ls_scales_fini(&scales);
+/* Named when it is over: nobody is found. */
+LS_TEST(all, what_is_over_is_not_found)
+{
+	ask();
+	feed.spread = 0.1;
+	run(&feed, 700);
+	slower(&feed, 0.05 * STEP_S);
+	run(&feed, 150);
+	slower(&feed, 0);
+	name(0.2, 0);
+	run(&feed, 100);
+	ck_assert_uint_eq(feed.d.open, 0);
 }
 
 /* With noise, or with very little, it may have begun before: scales says since when it matters. */
 LS_TEST(all, what_was_very_little_is_no_onset)
 {
 	const struct ls_episode *ep = &channel(1, LS_DETECT_CHRONIC)->ep;
-	struct ls_scales scales = { 0 };
 
-	ck_assert_int_eq(ls_scales_reserve(&scales, WORKERS), 0);
-	feed.d.scales = &scales;
-	feed.d.asked = true;
+	ask();
 	run(&feed, 200);
-	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.01 * STEP_S;
-	run(&feed, 50);
-	feed.late_s = feed.own_s = feed.wait_s = feed.grown_s = 0.2 * STEP_S;
-	run(&feed, 50);
-	scales.named[1] = 1;
-	scales.row[LS_SCALES_EXCESS * scales.capacity + 1] = 0.16F;
-	scales.row[LS_SCALES_USUAL * scales.capacity + 1] = 0;
-	scales.row[LS_SCALES_LASTED * scales.capacity + 1] = 50;
+	slower(&feed, 0.01 * STEP_S);
+	run(&feed, 150);
+	slower(&feed, 0.2 * STEP_S);
+	run(&feed, 150);
+	name(0.16, 0);
 	run(&feed, 1);
 	ck_assert_uint_eq(feed.d.open, 1);
-	ck_assert_uint_eq(ep->start_step, 250);
-	ck_assert(llabs(ep->start_us - 250 * 100000) <
-		1200000); /* steps were shorter */
+	ck_assert_double_eq_tol((double)ep->start_step, 350, 4);
+	ck_assert(llabs(ep->start_us - 350 * 100000) <
+		3600000); /* steps were shorter */
 	ck_assert_uint_eq(ep->lasted, 0);
-	ls_scales_fini(&scales);
+	ck_assert(!ep->gradual);
 }
 
 /* Its baselines followed what came little by little: what its own work has grown by is taken out
