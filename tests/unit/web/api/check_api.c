@@ -335,6 +335,10 @@ LS_TEST(api, problems_are_without_controls)
 	json_decref(v);
 	ls_api_failure(-LS_EBUSY, &api_problem);
 	ck_assert_int_eq(api_problem.status, 503);
+	ls_api_failure(-EINVAL, &api_problem);
+	ck_assert_int_eq(api_problem.status, 400);
+	ls_api_failure(-LS_ERANGE, &api_problem);
+	ck_assert_int_eq(api_problem.status, 400);
 	ls_api_failure(-ETIMEDOUT, &api_problem);
 	ck_assert_int_eq(api_problem.status, 504);
 	ck_assert_ptr_nonnull(strstr(api_problem.detail, "interrupted after 5 s"));
