@@ -335,6 +335,10 @@ LS_TEST(api, problems_are_without_controls)
 	json_decref(v);
 	ls_api_failure(-LS_EBUSY, &api_problem);
 	ck_assert_int_eq(api_problem.status, 503);
+	ls_api_failure(-EINVAL, &api_problem);
+	ck_assert_int_eq(api_problem.status, 400);
+	ls_api_failure(-LS_ERANGE, &api_problem);
+	ck_assert_int_eq(api_problem.status, 400);
 	ls_api_failure(-ETIMEDOUT, &api_problem);
 	ck_assert_int_eq(api_problem.status, 504);
 	ck_assert_ptr_nonnull(strstr(api_problem.detail, "interrupted after 5 s"));
@@ -436,6 +440,37 @@ LS_TEST(api, metrics_escape_what_is_hostile)
 		ck_assert(strncmp(line, "lockstep_", 9) == 0 ||
 			strncmp(line, "# ", 2) == 0);
 	json_decref(jobs);
+	json_decref(findings);
+	evbuffer_free(out);
+}
+
+/* However findings alternate: a second line of the same labels is refused by Prometheus. */
+LS_TEST(api, findings_of_the_same_labels_are_one_line)
+{
+	static const char *const kinds[] = { "straggler", "hang", "straggler", "hang",
+		"straggler" };
+	struct evbuffer *out = evbuffer_new();
+	json_t *findings = json_array();
+	const char *text, *first;
+	char id[8];
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		(void)snprintf(id, sizeof(id), "F-%zu", i);
+		ck_assert_int_eq(
+			json_array_append_new(findings,
+				json_pack("{s:s, s:s, s:s, s:s, s:{s:s}}", "id", id,
+					"kind", kinds[i], "severity", "warning",
+					"status", "open", "job", "id", "j")),
+			0);
+	}
+	ls_metrics_findings(out, findings);
+	(void)evbuffer_add(out, "", 1);
+	text = (const char *)evbuffer_pullup(out, -1);
+	first = strstr(text, "lockstep_findings{tpu_job=\"j\",kind=\"straggler\"");
+	ck_assert_ptr_nonnull(first);
+	ck_assert_ptr_nonnull(strstr(first, "} 3\n"));
+	ck_assert_ptr_null(strstr(first + 1,
+		"lockstep_findings{tpu_job=\"j\",kind=\"straggler\""));
 	json_decref(findings);
 	evbuffer_free(out);
 }

@@ -5,6 +5,7 @@
 #include "proto/base/loop.h"
 #include "tests/unit/web/http/fake_backend.h"
 #include "tests/support/harness.h"
+#include "tests/support/tree.h"
 #include "web/http/assets.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -673,6 +674,28 @@ LS_TEST(httpd_own, slow_clients_and_backends_have_a_deadline)
 	ck_assert(rig_has("\r\nRetry-After: 1\r\n"));
 	(void)close(slow);
 	(void)close(fd);
+	rig_teardown();
+}
+
+LS_TEST(httpd_own, a_page_under_work_is_read_from_its_directory)
+{
+	struct ls_httpd_options options = { .address = "127.0.0.1" };
+	struct ls_backend functions;
+
+	(void)snprintf(options.web_root, sizeof(options.web_root), "%s",
+		ls_test_tmpdir());
+	tree_write(options.web_root, "index.html", "<p>mine</p>");
+	rig_loop = ls_loop_new();
+	fake_backend_init(&rig_backend, ls_test_source("tests/golden/web/run"),
+		&functions);
+	ck_assert_int_eq(ls_httpd_new(rig_loop, &options, &functions, &rig_httpd), 0);
+	ck_assert_int_eq(rig_get("/"), 200);
+	ck_assert(rig_has("<p>mine</p>"));
+	tree_write(options.web_root, "index.html", "<p>changed</p>");
+	ck_assert_int_eq(rig_get("/"), 200);
+	ck_assert(rig_has("<p>changed</p>"));
+	tree_remove(options.web_root, "index.html");
+	ck_assert_int_ne(rig_get("/"), 200);
 	rig_teardown();
 }
 
