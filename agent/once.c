@@ -3,6 +3,7 @@
 #include "agent/agent.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include "agent/face/checks.h"
 #include "agent/sources.h"
@@ -94,13 +95,23 @@ static json_t *
 once_object(const struct ls_agent_config *config, const struct ls_sources *s)
 {
 	const struct ls_place *place = ls_sources_place(s);
+	struct ls_doctor *d = calloc(1, sizeof(*d));
+	json_t *told = NULL, *object;
 
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o}", "schema_version", 1,
-		"host", config->host_name, "metrics",
+	if (d != NULL) {
+		ls_sources_tell(s, d);
+		told = ls_doctor_json(d);
+	}
+	object = json_pack("{s:i, s:s, s:O, s:o, s:o, s:o, s:o, s:o}", "schema_version",
+		1, "host", config->host_name, "sources",
+		json_object_get(told, "checks"), "metrics",
 		once_metrics(ls_sources_host(s), false), "workers", once_workers(s),
 		"series", once_series(ls_sources_series(s)), "identity",
 		ls_identity_json(ls_place_identity(place)), "chips",
 		ls_place_chips_json(place));
+	json_decref(told);
+	free(d);
+	return object;
 }
 
 /* What both are made of; loop and disk may be missing after a failure. */

@@ -34,7 +34,7 @@ struct ls_sources {
 	bool lean; /* neighbours and prom are not read: better than to exceed the budget */
 	/* In the list. */
 	const struct ls_source *host, *worker, *neighbours, *prom, *tpu, *status;
-	const struct ls_source *log; /* likewise; NULL: none is configured */
+	const struct ls_source *log, *stall; /* likewise; NULL: none is configured */
 	struct ls_source_step *step;
 	struct ls_spool *spool;
 	struct ls_disk *disk;
@@ -128,6 +128,18 @@ sources_tell_who(struct ls_sources *s, uint64_t now_mono_ns)
 	ls_source_status_who(s->status, job, slice, rank_value, chips_value);
 }
 
+/* Where cores stood in a stall. */
+static void
+sources_tell_stall(struct ls_sources *s)
+{
+	char text[LS_IDENTITY_VALUE_MAX_BYTES];
+
+	for (unsigned i = 0; s->stall != NULL && i < LS_STALL_CORES_SENT; i++) {
+		ls_source_stall_core(s->stall, i, text, sizeof(text));
+		ls_place_stall(s->place, i, text);
+	}
+}
+
 /* Makes all sources. One that writes its own groups gets s->series when it is made, and s->loop.
  */
 static int
@@ -167,7 +179,7 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *c)
 		rc = sources_add(s, sources_make_log(s, c, &one), &one, &s->log);
 	if (rc == 0 && c->stall_dir[0] != '\0')
 		rc = sources_add(s, ls_source_stall_new(c->stall_dir, s->disk, &one),
-			&one, &hooks);
+			&one, &s->stall);
 	if (rc == 0)
 		ls_source_tpu_set_chips(s->tpu,
 			ls_chips_count(ls_place_chips(s->place)) > 0);
@@ -363,6 +375,7 @@ ls_sources_read(struct ls_sources *s, unsigned due, uint64_t now_mono_ns)
 	if (ls_place_is_settled(s->place, now_mono_ns))
 		ls_source_step_read(s->step, now_mono_ns);
 	if (due & LS_CADENCE_SLOW) {
+		sources_tell_stall(s);
 		ls_place_read(s->place, s->step, now_mono_ns);
 		ls_place_devices(s->place, s->series);
 	}

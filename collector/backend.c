@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "collector/answer/self_finding.h"
+#include "collector/engine/finding/finding.h"
 #include "collector/engine/finding/view.h"
 #include "proto/base/json.h"
 
@@ -29,8 +30,8 @@ backend_zoom(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
 	int rc = ls_fleet_has(p->core->fleet, q->host) ? 0 : -LS_EUNKNOWN;
 
 	if (rc == 0)
-		rc = ls_zoom_ask(p->core->zoom, q->host, (int64_t)q->seconds * 1000000,
-			now_us, &until_us);
+		rc = ls_zoom_ask(p->core->zoom, q->host, q->who,
+			(int64_t)q->seconds * 1000000, now_us, &until_us);
 	if (rc != 0)
 		return rc;
 	*ret_body = json_pack("{s:o, s:o}", "host", ls_json_text(q->host),
@@ -56,6 +57,44 @@ backend_text_is(const json_t *object, const char *key, const char *want)
 	return want[0] == '\0' || (have != NULL && strcmp(have, want) == 0);
 }
 
+/* A hang, with where cores stood by the files of libtpu on its hosts; takes and gives a
+ * reference. Other findings stay as they are. These rows are no part of the finding: it
+ * rests on marks alone, and replay gives the same. */
+static json_t *
+backend_stalls(const struct ls_backend_parts *p, json_t *finding)
+{
+	const char *job, *from, *kind, *host,
+		*until = json_string_value(json_object_get(finding, "cleared_at"));
+	json_t *rows, *evidence, *doc;
+
+	if (json_unpack(finding, "{s:s, s:{s:s}, s:{s:s}}", "kind", &kind, "job", "id",
+		    &job, "onset", "at", &from) != 0 ||
+		strcmp(kind, ls_finding_kind_name(LS_KIND_HANG)) != 0)
+		return finding;
+	rows = json_array();
+	host = json_string_value(
+		json_object_get(json_object_get(finding, "subject"), "host"));
+	for (size_t i = 0; host != NULL || i == 0; i++) { /* the subject's, then all */
+		if (host != NULL)
+			ls_fleet_stalls(p->core->fleet, host, from, until, rows);
+		host = json_array_size(rows) < LS_STALL_CORES_SENT
+			? ls_view_host_of(p->core->engine, job, i)
+			: NULL;
+	}
+	evidence = json_copy(json_object_get(finding, "evidence"));
+	doc = json_copy(finding);
+	/* without rows, or memory, as it is */
+	if (json_array_size(rows) == 0 || json_array_extend(evidence, rows) != 0 ||
+		json_object_set(doc, "evidence", evidence) != 0) {
+		json_decref(doc);
+		doc = json_incref(finding);
+	}
+	json_decref(finding);
+	json_decref(evidence);
+	json_decref(rows);
+	return doc;
+}
+
 /* The newest is the one about the collector itself: it concerns every job, no host. */
 static int
 backend_findings(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now_us,
@@ -74,8 +113,18 @@ backend_findings(struct ls_backend_parts *p, const struct ls_ask *q, int64_t now
 		.kind = q->finding_kind,
 		.after = after_own ? "" : q->after,
 		.limit = q->limit - shown };
+	json_t *item;
+	size_t i;
 	int rc = ls_view_findings(p->core->engine, &ask, ret_body);
 
+	json_array_foreach(rc == 0 ? json_object_get(*ret_body, "items") : NULL, i,
+		item)
+	{
+		if (json_is_null(json_object_get(item, "cleared_at")))
+			ls_ignore(
+				json_array_set_new(json_object_get(*ret_body, "items"),
+					i, backend_stalls(p, json_incref(item))));
+	}
 	if (rc == 0 && shown) {
 		next = json_object_get(*ret_body, "next");
 		rc = json_array_insert(json_object_get(*ret_body, "items"), 0, own);
@@ -94,8 +143,12 @@ static int
 backend_finding(struct ls_backend_parts *p, const char *id, int64_t now_us,
 	json_t **ret_body)
 {
-	if (strcmp(id, LS_SELF_FINDING_ID) != 0)
-		return ls_view_finding(p->core->engine, id, ret_body);
+	if (strcmp(id, LS_SELF_FINDING_ID) != 0) {
+		int rc = ls_view_finding(p->core->engine, id, ret_body);
+
+		*ret_body = backend_stalls(p, *ret_body);
+		return rc;
+	}
 	*ret_body = backend_self_finding(p, now_us);
 	return *ret_body != NULL ? 0 : -LS_EUNKNOWN;
 }

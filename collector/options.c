@@ -78,6 +78,7 @@ ls_collector_config_finish(struct ls_collector_config *c, char *text, size_t siz
 			c->http);
 		return -LS_EPARSE;
 	}
-	return options_check_address("http", c->http, c->http_address, c->insecure, "",
-		text, size);
+	return options_check_address("http", c->http, c->http_address,
+		c->insecure || c->http_keys[0] != '\0', "--http-keys DIR, ", text,
+		size);
 }

@@ -20,7 +20,7 @@ struct ls_collector_config {
 	char listen[LS_CONF_VALUE_MAX_BYTES];
 	char keys[LS_CONF_VALUE_MAX_BYTES];
 	char http[LS_CONF_VALUE_MAX_BYTES];
-	char http_names[LS_CONF_VALUE_MAX_BYTES];
+	char http_keys[LS_CONF_VALUE_MAX_BYTES], http_names[LS_CONF_VALUE_MAX_BYTES];
 	char state_dir[LS_CONF_VALUE_MAX_BYTES];
 	char web_root[LS_CONF_VALUE_MAX_BYTES];
 	char port_file[LS_CONF_VALUE_MAX_BYTES];

@@ -36,6 +36,7 @@ struct ls_self {
 	uint64_t rings, rings_evicted, write_queue, outbox_lost;
 	uint64_t commit_ns, wait_ns; /* sums */
 	uint64_t cpu_ns;
+	int64_t keys_until_s;
 };
 
 /* Appends all lines. */

@@ -26,6 +26,7 @@
 #include "proto/wire/tls.h"
 #include "storage/read/query.h"
 #include "storage/db/retain.h"
+#include "web/http/access.h"
 #include "web/http/httpd.h"
 
 #define SERVER_ADVANCE_NS 100000000ull
@@ -54,6 +55,7 @@ struct ls_server {
 	uint64_t keys_mono_ns; /* when they were looked at */
 	struct ls_ingest *ingest;
 	struct ls_reader *reader;
+	struct ls_access *access;
 	struct ls_httpd *httpd;
 	struct ls_loop_timer *advance, *retain, *watchdog, *grace;
 	struct ls_backend_parts backend;
@@ -163,6 +165,7 @@ server_self(void *arg, struct ls_self *ret_self)
 	ret_self->write_queue = ls_writer_count(s->core.writer);
 	ret_self->outbox_lost = ls_outbox_lost(s->core.outbox);
 	ret_self->cpu_ns = ls_clock_cpu_ns();
+	ret_self->keys_until_s = ls_tls_until_s(s->tls);
 }
 
 static bool
@@ -191,6 +194,7 @@ server_refresh_keys(struct ls_server *s)
 {
 	s->keys_mono_ns = ls_loop_now(s->loop);
 	(void)ls_tls_look(s->tls); /* it logs its outcome */
+	ls_access_look(s->access);
 }
 
 static void
@@ -247,7 +251,7 @@ server_on_hup(void *arg)
 	enum ls_conf_action action;
 	enum ls_log_level level;
 	char err[LS_LOG_LINE_MAX_BYTES];
-	const char *why;
+	const char *why, *http_why;
 	int left;
 
 	if (ls_conf_load(&ls_collector_program, s->argc, s->argv, &fresh, &action,
@@ -262,8 +266,10 @@ server_on_hup(void *arg)
 		ls_log_set_level(level);
 	server_refresh_keys(s);
 	why = ls_tls_problem(s->tls);
-	ls_log(LS_LOG_INFO, "server", "reloaded log level and retention%s%s",
-		why[0] != '\0' ? "; keys: " : "", why);
+	http_why = ls_access_problem(s->access);
+	ls_log(LS_LOG_INFO, "server", "reloaded log level and retention%s%s%s%s",
+		why[0] != '\0' ? "; keys: " : "", why,
+		http_why[0] != '\0' ? "; http-keys: " : "", http_why);
 	server_on_retain(s);
 }
 
@@ -414,7 +420,9 @@ server_start_tidy(struct ls_server *s)
 static int
 server_open_keys(struct ls_server *s)
 {
-	return ls_tls_open(LS_TLS_COLLECTOR, s->config.keys, "", &s->tls);
+	int rc = ls_tls_open(LS_TLS_COLLECTOR, s->config.keys, "", &s->tls);
+
+	return rc == 0 ? ls_access_open(s->config.http_keys, &s->access) : rc;
 }
 
 static int
@@ -437,7 +445,8 @@ static int
 server_open_http(struct ls_server *s)
 {
 	struct ls_httpd_options options = { .port = s->config.http_port,
-		.insecure = s->config.insecure };
+		.insecure = s->config.insecure,
+		.access = s->access };
 	struct ls_backend backend;
 
 	memcpy(options.address, s->config.http_address, sizeof(options.address));
@@ -609,6 +618,7 @@ server_free(struct ls_server *s)
 	ls_reader_stop(s->reader);
 	ls_ingest_close(s->ingest);
 	ls_tls_close(s->tls);
+	ls_access_close(s->access);
 	ls_loop_timer_free(s->advance);
 	ls_loop_timer_free(s->retain);
 	ls_loop_timer_free(s->watchdog);

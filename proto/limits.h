@@ -376,6 +376,7 @@
 #define LS_STALL_ENTRIES_MAX 4096u /* of --stall-dir, a look */
 #define LS_STALL_LOOK_NS 5000000000ull
 #define LS_STALL_CORES_SHOWN 8u
+#define LS_STALL_CORES_SENT 4u /* of a host, to the collector; and shown in a finding */
 /* with a memory of the reading before: 2 KiB each */
 #define LS_TPU_HISTOGRAMS_MAX 128u
 /* so that buckets leave room to the other series */
@@ -665,6 +666,11 @@
 #define LS_HTTP_BODY_MAX_BYTES 16384 /* a note on a finding */
 #define LS_HTTP_TIMEOUT_S 30
 #define LS_HTTP_CONNECTIONS_MAX 1024
+#define LS_TOKEN_NAME_MAX_BYTES 32
+#define LS_TOKEN_BYTES 80 /* a token as text, and its end */
+#define LS_TOKENS_MAX 1024 /* that may ask over HTTP */
+/* requests with a wrong token, of all clients: others are told to come later */
+#define LS_TOKENS_WRONG_PER_S 10
 #define LS_PAGE_DEFAULT 100
 #define LS_PAGE_MAX 1000
 #define LS_GRID_COLS_MAX 1200

@@ -125,7 +125,7 @@ identity_bounds(const char *text)
 	}
 }
 
-/* Number of names in a list with commas; -1 if there is none. */
+/* Number of names in a list with commas; -1 if there is none, or more than a job has workers. */
 static int
 identity_count(const char *list)
 {
@@ -135,7 +135,7 @@ identity_count(const char *list)
 		return -1;
 	for (; *list != '\0'; list++)
 		n += *list == ',';
-	return n;
+	return n <= LS_WORKERS_MAX ? n : -1;
 }
 
 /* Takes the value if it is one and no source before gave any. */

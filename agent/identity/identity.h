@@ -78,6 +78,8 @@ void ls_identity_chips(struct ls_identity *id, const struct ls_chips *chips);
 /* Device ids that libtpu reports, in any order; at most LS_CHIPS_MAX * 2, else none is
  * believed. */
 void ls_identity_devices(struct ls_identity *id, const uint64_t *devices, size_t count);
+/* Where the n-th core stood when libtpu reported a stall, escaped; "": there is none. */
+void ls_identity_stall(struct ls_identity *id, unsigned n, const char *text);
 /* An answer of the metadata server; text NULL: it has none. */
 void ls_identity_metadata(struct ls_identity *id, enum ls_metadata_item item,
 	const char *text, size_t len);

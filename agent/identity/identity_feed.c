@@ -240,6 +240,17 @@ feed_subslices(const struct feed *f, const char *text, size_t len)
 	json_decref(object);
 }
 
+void
+ls_identity_stall(struct ls_identity *id, unsigned n, const char *text)
+{
+	char key[LS_IDENTITY_KEY_MAX_BYTES];
+
+	(void)snprintf(key, sizeof(key), "stall.%u", n);
+	ls_identity_forget(id, LS_IDENTITY_FROM_STALL, n);
+	if (text[0] != '\0')
+		ls_identity_offer(id, key, LS_IDENTITY_FROM_STALL, n, text);
+}
+
 /* --- the metadata server -------------------------------------------------- */
 
 /* How many hosts, and our own entry, at the place of our number. */

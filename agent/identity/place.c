@@ -343,25 +343,35 @@ ls_place_settle(struct ls_place *p)
 /* --- what others ask ------------------------------------------------------ */
 
 /* Several slices, or one that an option names: only then a slice without name is not
- * "the only one". */
+ * "the only one". What a ring says of its slice is said of its job alone. */
 static bool
 place_slice_counts(const struct ls_place *p)
 {
-	const char *slices = ls_identity_get(p->identity, LS_IDENTITY_SLICES);
+	const char *slices = ls_identity_get(p->identity, LS_IDENTITY_SLICES),
+		   *from = ls_identity_source_of(p->identity, LS_IDENTITY_SLICE);
 
 	return p->config.slice[0] != '\0' ||
 		(slices != NULL && strcmp(slices, "0") != 0 &&
-			strcmp(slices, "1") != 0);
+			strcmp(slices, "1") != 0 &&
+			strcmp(from, ls_identity_source_name(LS_IDENTITY_FROM_RING)) !=
+				0);
 }
 
 /* A cube of 4x4x4 chips is what one rack of torus-connected TPUs holds. */
 #define PLACE_CUBE "subslice.4x4x4"
 
-/* The job tells in its environment which shard of the input it reads. */
+/* The job tells in its environment which shard of the input it reads, and how many slices
+ * it has. */
 static void
-place_take_shard(void *arg, const struct ls_keyvalue *kv)
+place_take_variable(void *arg, const struct ls_keyvalue *kv)
 {
 	struct ls_worker_info *info = arg;
+	uint64_t slices;
+
+	if (ls_keyvalue_is(kv, "MEGASCALE_NUM_SLICES") && kv->value_len > 0 &&
+		ls_text_digits(kv->value, kv->value_len, LS_SLICES_MAX, &slices) ==
+			kv->value_len)
+		info->slices = (int32_t)slices;
 
 	if (ls_keyvalue_is(kv, "LOCKSTEP_SHARD") &&
 		ls_text_is_name(kv->value, kv->value_len, sizeof(info->shard) - 1)) {
@@ -383,7 +393,7 @@ place_complete_groups(const struct ls_place *p, const struct ls_step_ring *ring,
 		(void)snprintf(info->rack, sizeof(info->rack), "%s", rack);
 	if (ring->env != NULL)
 		ls_ignore((int)ls_keyvalue_environ(ring->env, strlen(ring->env), '\n',
-			place_take_shard, info)); /* others: not looked at */
+			place_take_variable, info)); /* others: not looked at */
 }
 
 void
@@ -445,6 +455,12 @@ ls_place_devices(struct ls_place *p, const struct ls_series_table *series)
 		return;
 	ls_identity_devices(p->identity, device, n);
 	place_settle(p);
+}
+
+void
+ls_place_stall(struct ls_place *p, unsigned n, const char *text)
+{
+	ls_identity_stall(p->identity, n, text);
 }
 
 const struct ls_identity *

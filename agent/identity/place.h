@@ -67,6 +67,9 @@ void ls_place_complete(const struct ls_place *p, const struct ls_step_ring *ring
  */
 void ls_place_devices(struct ls_place *p, const struct ls_series_table *series);
 
+/* Takes where the n-th core stood in a stall; "": there is none (ls_identity_stall). */
+void ls_place_stall(struct ls_place *p, unsigned n, const char *text);
+
 /* Who this host is, and its chips. */
 const struct ls_identity *ls_place_identity(const struct ls_place *p);
 const struct ls_chips *ls_place_chips(const struct ls_place *p);

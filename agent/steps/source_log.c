@@ -22,6 +22,13 @@
 /* One line may have begun in the reading before. */
 #define LOG_LINES_MAX (LS_LOG_TAIL_READ_MAX_BYTES / LOG_STEP_LINE_MIN_BYTES + 1)
 
+/* Lines that tell no step, of well-known loggers. */
+static const struct {
+	const char *part, *why;
+} log_unfit[] = { { ":::MLLOG", "MLPerf's :::MLLOG: they have no time for each step" },
+	/* transformers, trainer_callback.py: PrinterCallback and ProgressCallback.on_log */
+	{ "{'loss': ", "Hugging Face's Trainer: they have no number of a step" } };
+
 struct source_log {
 	char path[LS_PATH_MAX_BYTES];
 	struct ls_disk *disk;
@@ -32,7 +39,8 @@ struct source_log {
 	bool at_end; /* the reading came to the end of the file */
 	uint64_t step_bytes; /* read when the last line of a step came */
 	struct ls_step_rules *rules;
-	uint64_t mllog, dropped; /* lines of MLPerf; steps that did not fit */
+	uint64_t unfit, dropped; /* lines of log_unfit; steps that did not fit */
+	const char *unfit_why;
 	char unknown[LS_STEP_LOG_SHOWN_MAX_BYTES + 1]; /* first line that is no step */
 	size_t found_count;
 	struct ls_step_line found[LOG_LINES_MAX];
@@ -340,14 +348,19 @@ log_take(struct source_log *s, const struct ls_step_line *l, uint64_t now_mono_n
 static void
 log_each(void *arg, const char *text, size_t len)
 {
-	static const char mllog[] = ":::MLLOG";
 	struct source_log *s = arg;
 	struct ls_step_line line;
 	size_t n =
 		len < LS_STEP_LOG_SHOWN_MAX_BYTES ? len : LS_STEP_LOG_SHOWN_MAX_BYTES;
 
 	if (!ls_step_line_parse(s->rules, text, len, &line)) {
-		s->mllog += memmem(text, len, mllog, sizeof(mllog) - 1) != NULL;
+		for (size_t i = 0; i < sizeof(log_unfit) / sizeof(log_unfit[0]); i++) {
+			if (memmem(text, len, log_unfit[i].part,
+				    strlen(log_unfit[i].part)) == NULL)
+				continue;
+			s->unfit++;
+			s->unfit_why = log_unfit[i].why;
+		}
 		if (s->unknown[0] == '\0')
 			(void)ls_text_escape(s->unknown, sizeof(s->unknown), text, n);
 		return;
@@ -375,10 +388,9 @@ log_work(void *arg)
 static void
 log_no_step(const struct source_log *s, char *why, size_t size)
 {
-	if (s->mllog > 0)
-		(void)snprintf(why, size,
-			"%llu lines are MLPerf's :::MLLOG: they have no time for each step",
-			(unsigned long long)s->mllog);
+	if (s->unfit > 0)
+		(void)snprintf(why, size, "%llu lines are %s",
+			(unsigned long long)s->unfit, s->unfit_why);
 	else if (s->stats.others > 0)
 		(void)snprintf(why, size,
 			"several workers write into this log: none of %llu steps is of rank %d",
@@ -496,7 +508,7 @@ log_tell(const void *self, struct ls_doctor *d)
 	} else if (s->stats.lines == s->stats.others) {
 		log_no_step(s, why, sizeof(why));
 		ls_doctor_add(d, LS_DOCTOR_WARN, "log", s->path, why,
-			s->mllog == 0 && s->stats.others > 0
+			s->unfit == 0 && s->stats.others > 0
 				? "set --step-log-rank to a worker that the log names"
 				: LOG_FORMATS);
 	} else if (s->stats.repeated >= LS_STEP_LOG_REPEATS_MIN) {

@@ -454,7 +454,7 @@ grpc_on_timer(void *arg)
 	case LS_GRPC_STATE_CONNECTING:
 		grpc_down(g, -ETIMEDOUT,
 			g->session == NULL ? "no connection in time"
-					   : "connected, but says nothing");
+					   : "connected, but it sends no reply");
 		break;
 	case LS_GRPC_STATE_UP:
 	case LS_GRPC_STATE_DRAINING:

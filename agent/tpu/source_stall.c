@@ -164,9 +164,35 @@ stall_look(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *int
 	ls_disk_run(s->disk, &s->job);
 }
 
+/* Where a core stood. */
+static void
+stall_core(const struct ls_tpu_core *c, char *text, size_t size)
+{
+	(void)snprintf(text, size,
+		"core %d of chip %d stalled in program %012llx at %s (pc %lld, tracemark "
+		"%lld, launch %d, %u queued)",
+		c->core_id, c->chip_id, (unsigned long long)(c->program >> 16),
+		c->where[0] != '\0' ? c->where : "a place that is not given",
+		(long long)c->pc, (long long)c->tracemark, c->launch_id, c->queued);
+}
+
+void
+ls_source_stall_core(const struct ls_source *source, size_t i, char *text, size_t size)
+{
+	const struct source_stall *s = source->self;
+	int n;
+
+	text[0] = '\0';
+	if (i >= s->status.count)
+		return;
+	n = snprintf(text, size, "%s ", s->time);
+	stall_core(&s->status.core[i], text + n, size - (size_t)n);
+}
+
 static void
 stall_tell(const void *self, struct ls_doctor *d)
 {
+	char core[256];
 	const struct source_stall *s = self;
 	const char *subject = ls_doctor_text(d, "%.38s %s", s->name, s->time);
 	size_t i;
@@ -181,16 +207,9 @@ stall_tell(const void *self, struct ls_doctor *d)
 			"tpu_stall_summary_*.pb",
 			"cannot be read: %s", ls_err_text(s->rc));
 	for (i = 0; i < s->status.count && i < LS_STALL_CORES_SHOWN; i++) {
-		const struct ls_tpu_core *c = &s->status.core[i];
-
-		ls_doctor_addf(d, LS_DOCTOR_WARN, "stall", subject,
-			"find the host that the others wait for: lockstep status",
-			"core %d of chip %d stalled in program %012llx at %s (pc %lld, "
-			"tracemark %lld, launch %d, %u queued)",
-			c->core_id, c->chip_id, (unsigned long long)(c->program >> 16),
-			c->where[0] != '\0' ? c->where : "a place that is not given",
-			(long long)c->pc, (long long)c->tracemark, c->launch_id,
-			c->queued);
+		stall_core(&s->status.core[i], core, sizeof(core));
+		ls_doctor_add(d, LS_DOCTOR_WARN, "stall", subject, core,
+			"find the host that the others wait for: lockstep status");
 	}
 	if (s->status.count > LS_STALL_CORES_SHOWN)
 		ls_doctor_addf(d, LS_DOCTOR_NONE, "stall", subject, "",

@@ -29,4 +29,11 @@
 int ls_source_stall_new(const char *dir, struct ls_disk *disk,
 	struct ls_source *ret_source) LS_MUSTCHECK;
 
+/*
+ * The time of the newest file, and where its i-th core stood, escaped and cut to size:
+ * "2026-11-21T02:12:34.980Z core 3 of chip 1 ...". "": it has no such core.
+ */
+void ls_source_stall_core(const struct ls_source *source, size_t i, char *text,
+	size_t size);
+
 #endif

@@ -140,6 +140,7 @@ struct ls_job {
 	uint32_t gone; /* workers whose process has ended */
 	uint32_t twins; /* workers whose rank another one has, too */
 	bool has_refused; /* some worker's environment has a value that is no rank */
+	bool has_slices; /* some worker says how many slices the job has */
 	int32_t rank_most; /* greatest rank */
 	struct ls_job_lost *lost; /* LS_JOB_LOST_MAX of them; NULL: never any */
 	size_t lost_count;

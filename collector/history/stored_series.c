@@ -20,7 +20,6 @@ struct ls_stored_rows {
 	struct ls_query_dictionary known; /* the one used last */
 	const char *series[LS_SERIES_PER_GROUP_MAX];
 	double value[LS_SERIES_PER_GROUP_MAX];
-	uint64_t bad;
 };
 
 struct ls_stored_rows *
@@ -47,12 +46,6 @@ ls_stored_rows_free(struct ls_stored_rows *r)
 	ls_query_close(r->query);
 	ls_chunk_codec_free(r->codec);
 	free(r);
-}
-
-uint64_t
-ls_stored_rows_bad(const struct ls_stored_rows *r)
-{
-	return r->bad;
 }
 
 static int
@@ -88,7 +81,6 @@ rows_decode(struct ls_stored_rows *r, const struct ls_query_chunk *chunk,
 				LS_WIRE_TIME_MAX_NS))
 		rc = -LS_ECORRUPT;
 	if (rc != 0 && rc != -ENOMEM) {
-		r->bad++;
 		ls_log(LS_LOG_WARN, "export",
 			"chunk %lld of %s in the file of day %d: %s; skipped",
 			(long long)chunk->id, chunk->host, (int)chunk->day,

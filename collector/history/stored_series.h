@@ -57,7 +57,4 @@ typedef int ls_stored_row_fn(void *arg, const struct ls_stored_row *row);
 int ls_stored_rows_visit(struct ls_stored_rows *r, const struct ls_query_chunk *chunk,
 	ls_stored_row_fn *fn, void *arg) LS_MUSTCHECK;
 
-/* Chunks left out so far. */
-uint64_t ls_stored_rows_bad(const struct ls_stored_rows *r);
-
 #endif

@@ -267,6 +267,45 @@ ls_fleet_identity_text(const struct ls_fleet *t, const char *host)
 	return h != NULL && h->identity != NULL ? ls_json_canonical(h->identity) : NULL;
 }
 
+void
+ls_fleet_stalls(const struct ls_fleet *t, const char *host, const char *from,
+	const char *until, json_t *rows)
+{
+	const struct fleet_host *h = fleet_find(t, host);
+	char key[LS_IDENTITY_KEY_MAX_BYTES];
+	json_t *text, *row;
+	size_t n, k;
+
+	for (unsigned i = 0; h != NULL && i < LS_STALL_CORES_SENT; i++) {
+		const char *core;
+
+		(void)snprintf(key, sizeof(key), "stall.%u", i);
+		core = json_string_value(
+			json_object_get(json_object_get(h->identity, key), "value"));
+		n = json_array_size(rows);
+		/* each begins with its time, written in one form */
+		if (core == NULL || n >= LS_STALL_CORES_SENT ||
+			strcmp(core, from) < 0 ||
+			(until != NULL && strcmp(core, until) > 0))
+			return;
+		text = json_sprintf("%s: %s", host, core);
+		json_array_foreach(rows, k, row)
+		{
+			if (!json_equal(json_object_get(row, "text"), text))
+				continue;
+			json_decref(text);
+			return;
+		}
+		ls_ignore(json_array_append_new(rows,
+			json_pack(
+				"{s:o, s:s, s:s, s:n, s:{s:n, s:n, s:n, s:i}, s:n, s:s, s:o}",
+				"id", json_sprintf("s%zu", n + 1), "metric",
+				"stall_summary", "unit", "1", "subject", "peers", "p10",
+				"p50", "p90", "n", 0, "robust_z", "role", "context",
+				"text", text)));
+	}
+}
+
 /* --- live values ---------------------------------------------------------- */
 
 /* The place of a group; one of the same name gives way to its new dictionary. */

@@ -57,6 +57,14 @@ int ls_fleet_identify(struct ls_fleet *t, const struct ls_wire_report *r,
 /* The identity as JSON text, to be freed; NULL when out of memory or not known. */
 char *ls_fleet_identity_text(const struct ls_fleet *t, const char *host);
 
+/*
+ * Appends where cores of the host stood in a stall that libtpu reported between two times
+ * (RFC 3339; until NULL: until now), as rows of evidence, until there are
+ * LS_STALL_CORES_SENT of them; each once.
+ */
+void ls_fleet_stalls(const struct ls_fleet *t, const char *host, const char *from,
+	const char *until, json_t *rows);
+
 /* The latest values of a group, measured at t_us. -LS_ERANGE: not as many as the
  * dictionary names. */
 int ls_fleet_values(struct ls_fleet *t, const char *host, const struct ls_dictionary *d,

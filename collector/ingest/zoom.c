@@ -215,20 +215,22 @@ ls_zoom_turn(struct ls_zoom *z, const struct ls_attention_want *wants, size_t co
 }
 
 int
-ls_zoom_ask(struct ls_zoom *z, const char *host, int64_t for_us, int64_t now_us,
-	int64_t *ret_until_us)
+ls_zoom_ask(struct ls_zoom *z, const char *host, const char *who, int64_t for_us,
+	int64_t now_us, int64_t *ret_until_us)
 {
-	struct ls_attention_want want = { .cause = "asked" };
+	struct ls_attention_want want = { .cause = "" };
 	struct zoom_place *p = zoom_find(z, host);
 
 	if (for_us > ZOOM_MAX_US)
 		for_us = ZOOM_MAX_US;
+	(void)snprintf(want.cause, sizeof(want.cause), "asked%s%s",
+		who[0] != '\0' ? " by " : "", who);
 	if (p != NULL) {
-		if (p->until_us < now_us + for_us) {
+		if (p->until_us < now_us + for_us)
 			p->until_us = now_us + for_us;
-			z->stats.renewed++;
-			zoom_tell(z, p, LS_ZOOM_RENEW, now_us);
-		}
+		memcpy(p->want.cause, want.cause, sizeof(want.cause));
+		z->stats.renewed++;
+		zoom_tell(z, p, LS_ZOOM_RENEW, now_us);
 	} else {
 		p = zoom_find(z, "");
 		if (p == NULL) {

@@ -49,8 +49,8 @@ void ls_zoom_turn(struct ls_zoom *z, const struct ls_attention_want *wants,
 	size_t count, int64_t now_us);
 
 /* A person asks for a host: begins or renews for so long (at most LS_ZOOM_MAX_NS). */
-int ls_zoom_ask(struct ls_zoom *z, const char *host, int64_t for_us, int64_t now_us,
-	int64_t *ret_until_us) LS_MUSTCHECK;
+int ls_zoom_ask(struct ls_zoom *z, const char *host, const char *who, int64_t for_us,
+	int64_t now_us, int64_t *ret_until_us) LS_MUSTCHECK;
 
 /* When the zoom of a host ends; 0: it is not zoomed. */
 int64_t ls_zoom_until(const struct ls_zoom *z, const char *host, int64_t now_us);

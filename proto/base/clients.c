@@ -246,7 +246,9 @@ static struct bufferevent *
 clients_accept(struct event_base *base, void *arg)
 {
 	struct ls_clients *cs = arg;
-	struct bufferevent *bev = bufferevent_socket_new(base, -1, 0);
+	struct bufferevent *bev = cs->options.accept
+		? cs->options.accept(base, cs->options.arg)
+		: bufferevent_socket_new(base, -1, 0);
 	struct ls_client *c = bev ? calloc(1, sizeof(*c)) : NULL;
 
 	if (!c)

@@ -23,7 +23,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct bufferevent;
 struct evconnlistener;
+struct event_base;
 struct evhttp;
 struct evhttp_request;
 struct ls_client;
@@ -53,6 +55,9 @@ struct ls_clients_options {
 	size_t connections_max;
 	size_t header_max, body_max; /* bytes of a request: set in http, too */
 	size_t unread_max; /* bytes of all answers; looked at with each large one */
+	/* Makes the end of a new connection; NULL: a plain one. */
+	struct bufferevent *(*accept)(struct event_base *base, void *arg);
+	void *arg; /* of accept */
 	/* How to deal with answers; NULL: all are given at once. Must outlive the
 	 * clients. */
 	const struct ls_clients_answer *answer;

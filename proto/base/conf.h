@@ -117,6 +117,10 @@ int ls_conf_parse_duration(const char *text, uint64_t *ret_ns) LS_MUSTCHECK;
 /* "64MiB", "1000" (bytes) to bytes, at most INT64_MAX; -LS_EPARSE or -LS_ERANGE. */
 int ls_conf_parse_size(const char *text, uint64_t *ret_bytes) LS_MUSTCHECK;
 
+/* RFC 3339, Unix seconds, or relative "-15m" (to now_us) to microseconds; -LS_EPARSE.
+ */
+int ls_conf_parse_time(const char *s, int64_t now_us, int64_t *ret_us) LS_MUSTCHECK;
+
 /* Nearest of the words to `word` by edit distance, or NULL if none is near. */
 const char *ls_conf_nearest(const char *word, const char *const *words, size_t count);
 

@@ -9,6 +9,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define CONF_TIME_US 1000000
+#define CONF_TIME_END_US (253402300800ll * CONF_TIME_US) /* year 10000 */
 
 struct conf_unit {
 	const char *name;
@@ -84,6 +88,139 @@ int
 ls_conf_parse_size(const char *text, uint64_t *ret_bytes)
 {
 	return conf_parse_quantity(text, conf_sizes, CONF_SIZE_COUNT, 1, ret_bytes);
+}
+
+/* Exactly n digits at *s, which moves on; false if there are fewer. */
+static bool
+conf_digits(const char **s, int n, int *ret_value)
+{
+	int v = 0;
+
+	for (int i = 0; i < n; i++, (*s)++) {
+		if (**s < '0' || **s > '9')
+			return false;
+		v = 10 * v + (**s - '0');
+	}
+	*ret_value = v;
+	return true;
+}
+
+static bool
+conf_char(const char **s, const char *allowed)
+{
+	if (**s == '\0' || !strchr(allowed, **s))
+		return false;
+	(*s)++;
+	return true;
+}
+
+/* ".ddd" at *s as microseconds, further digits cut off; 0 if there is no dot. */
+static bool
+conf_fraction_us(const char **s, int64_t *ret_us)
+{
+	int64_t us = 0, unit = CONF_TIME_US / 10;
+
+	if (conf_char(s, ".")) {
+		if (**s < '0' || **s > '9')
+			return false;
+		for (; **s >= '0' && **s <= '9'; (*s)++, unit /= 10)
+			us += (**s - '0') * unit;
+	}
+	*ret_us = us;
+	return true;
+}
+
+/* "Z" or "+hh:mm" at *s, in seconds east of UTC. */
+static bool
+conf_zone(const char **s, int *ret_seconds)
+{
+	int hours, minutes;
+	bool west = **s == '-';
+
+	if (conf_char(s, "Zz")) {
+		*ret_seconds = 0;
+		return true;
+	}
+	if (!conf_char(s, "+-") || !conf_digits(s, 2, &hours) || !conf_char(s, ":") ||
+		!conf_digits(s, 2, &minutes) || hours > 23 || minutes > 59)
+		return false;
+	*ret_seconds = (hours * 60 + minutes) * (west ? -60 : 60);
+	return true;
+}
+
+static bool
+conf_date_valid(int year, int month, int day)
+{
+	static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+	bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+
+	return month >= 1 && month <= 12 && day >= 1 &&
+		day <= days[month - 1] + (month == 2 && leap);
+}
+
+/* RFC 3339, section 5.6; a space may stand for the T, seconds may be 60. */
+static int
+conf_parse_rfc3339(const char *s, int64_t *ret_us)
+{
+	struct tm tm = { 0 };
+	int64_t fraction_us;
+	int year, month, zone_s;
+
+	if (!conf_digits(&s, 4, &year) || !conf_char(&s, "-") ||
+		!conf_digits(&s, 2, &month) || !conf_char(&s, "-") ||
+		!conf_digits(&s, 2, &tm.tm_mday) || !conf_char(&s, "Tt ") ||
+		!conf_digits(&s, 2, &tm.tm_hour) || !conf_char(&s, ":") ||
+		!conf_digits(&s, 2, &tm.tm_min) || !conf_char(&s, ":") ||
+		!conf_digits(&s, 2, &tm.tm_sec) ||
+		!conf_fraction_us(&s, &fraction_us) || !conf_zone(&s, &zone_s) ||
+		*s != '\0')
+		return -LS_EPARSE;
+	if (!conf_date_valid(year, month, tm.tm_mday) || tm.tm_hour > 23 ||
+		tm.tm_min > 59 || tm.tm_sec > 60)
+		return -LS_EPARSE;
+	tm.tm_year = year - 1900;
+	tm.tm_mon = month - 1;
+	*ret_us = (timegm(&tm) - zone_s) * CONF_TIME_US + fraction_us;
+	return 0;
+}
+
+static int
+conf_parse_unix(const char *s, int64_t *ret_us)
+{
+	int64_t seconds = 0, fraction_us;
+
+	if (*s < '0' || *s > '9')
+		return -LS_EPARSE;
+	for (; *s >= '0' && *s <= '9'; s++) {
+		seconds = 10 * seconds + (*s - '0');
+		if (seconds >= CONF_TIME_END_US / CONF_TIME_US)
+			return -LS_EPARSE;
+	}
+	if (!conf_fraction_us(&s, &fraction_us) || *s != '\0')
+		return -LS_EPARSE;
+	*ret_us = seconds * CONF_TIME_US + fraction_us;
+	return 0;
+}
+
+int
+ls_conf_parse_time(const char *s, int64_t now_us, int64_t *ret_us)
+{
+	uint64_t ns;
+
+	if (*s == '-') {
+		int64_t ago_us;
+
+		if (ls_conf_parse_duration(s + 1, &ns) != 0)
+			return -LS_EPARSE;
+		ago_us = (int64_t)(ns / 1000);
+		if (now_us < INT64_MIN + ago_us)
+			return -LS_EPARSE;
+		*ret_us = now_us - ago_us;
+		return 0;
+	}
+	if (strnlen(s, 5) == 5 && s[4] == '-')
+		return conf_parse_rfc3339(s, ret_us);
+	return conf_parse_unix(s, ret_us);
 }
 
 static int

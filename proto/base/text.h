@@ -55,8 +55,4 @@ void ls_text_crockford(char *dst, size_t n, uint64_t v);
  */
 void ls_text_time(char *dst, int64_t t_wall_us);
 
-/* RFC 3339, Unix seconds, or relative "-15m" (to now_us) to microseconds; -LS_EPARSE.
- */
-int ls_text_parse_time(const char *s, int64_t now_us, int64_t *ret_us) LS_MUSTCHECK;
-
 #endif

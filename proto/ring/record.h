@@ -111,6 +111,7 @@ struct ls_worker_info {
 	int32_t rank;
 	int32_t world; /* 0 = not known */
 	int32_t chips; /* driven by this worker; 0 = not known */
+	int32_t slices; /* of the job, as its environment says; 0 = not known */
 	enum ls_step_source step_source;
 	double step_confidence; /* 0 to 1; 0 = marked, or not said */
 	/* user of its ring's file, uid + 1; 0 = not known */

@@ -47,7 +47,7 @@ struct ls_tls_peer {
 	bool begun;
 	bool heard; /* something came after the handshake */
 	uint64_t generation;
-	time_t until; /* the end of its certificate */
+	int64_t until; /* the end of its certificate, Unix time */
 	struct ls_tls_told told;
 };
 
@@ -261,6 +261,15 @@ tls_load_files(struct ls_tls *t, SSL_CTX *ctx)
 
 /* --- certificates --------------------------------------------------------- */
 
+/* Unix time; INT64_MAX: none is given. */
+static int64_t
+tls_time(const ASN1_TIME *at)
+{
+	struct tm tm;
+
+	return at != NULL && ASN1_TIME_to_tm(at, &tm) == 1 ? timegm(&tm) : INT64_MAX;
+}
+
 /* X509_V_OK, or why cert will not be one of `side` in in_s seconds, by the files of
  * ctx. */
 static int
@@ -344,8 +353,10 @@ tls_new_context(const struct ls_tls *t)
 #endif
 	(void)SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION); /* cannot fail */
 	(void)SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
-	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
-		tls_on_verify);
+	if (t->side != LS_TLS_WEB)
+		SSL_CTX_set_verify(ctx,
+			SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+			tls_on_verify);
 	/* A password that is wrong: else OpenSSL asks for one on the terminal. */
 	SSL_CTX_set_default_passwd_cb_userdata(ctx, (void *)(uintptr_t) "");
 	(void)SSL_CTX_set_max_cert_list(ctx, LS_TLS_CHAIN_MAX_BYTES);
@@ -353,7 +364,9 @@ tls_new_context(const struct ls_tls *t)
 	(void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	(void)SSL_CTX_set_num_tickets(ctx, 1);
 	(void)SSL_CTX_set_timeout(ctx, LS_TLS_SESSION_S);
-	(void)SSL_CTX_set_session_id_context(ctx, (const uint8_t *)"lockstep", 8);
+	/* A session without a certificate is no session of an agent. */
+	(void)SSL_CTX_set_session_id_context(ctx,
+		(const uint8_t *)(t->side == LS_TLS_WEB ? "web" : "agents"), 3);
 	return ctx;
 }
 
@@ -438,6 +451,35 @@ ls_tls_open(enum ls_tls_side side, const char *dir, const char *name,
 	}
 	*ret_tls = t;
 	return 0;
+}
+
+int64_t
+ls_tls_until_s(const struct ls_tls *t)
+{
+	STACK_OF(X509_OBJECT) * all;
+	int64_t first;
+
+	if (t == NULL)
+		return 0;
+	all = X509_STORE_get0_objects(SSL_CTX_get_cert_store(t->ctx));
+	first = tls_time(X509_get0_notAfter(SSL_CTX_get0_certificate(t->ctx)));
+	for (int i = 0; i < sk_X509_OBJECT_num(all); i++) {
+		const X509_OBJECT *o = sk_X509_OBJECT_value(all, i);
+		const X509 *cert = X509_OBJECT_get0_X509(o);
+		int64_t at =
+			tls_time(cert != NULL ? X509_get0_notAfter(cert)
+					      : X509_CRL_get0_nextUpdate(
+							X509_OBJECT_get0_X509_CRL(o)));
+
+		first = at < first ? at : first;
+	}
+	return first;
+}
+
+struct ssl_st *
+ls_tls_new_web(struct ls_tls *t)
+{
+	return SSL_new(t->ctx);
 }
 
 const char *
@@ -561,13 +603,11 @@ static int
 tls_settle(struct ls_tls_peer *p)
 {
 	X509 *cert = SSL_get_peer_certificate(p->ssl);
-	struct tm tm;
 
 	if (cert == NULL)
 		return tls_end(p, LS_TLS_CERTIFICATE, "has no certificate");
 	tls_name(cert, p->told.name, sizeof(p->told.name));
-	if (ASN1_TIME_to_tm(X509_get0_notAfter(cert), &tm) == 1)
-		p->until = timegm(&tm);
+	p->until = tls_time(X509_get0_notAfter(cert));
 	p->told.resumed = SSL_session_reused(p->ssl) == 1;
 	if (p->tls->side == LS_TLS_COLLECTOR && p->told.name[0] == '\0') {
 		(void)tls_end(p, LS_TLS_CERTIFICATE,

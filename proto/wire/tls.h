@@ -58,7 +58,8 @@
 struct ls_tls;
 struct ls_tls_peer;
 
-enum ls_tls_side { LS_TLS_AGENT, LS_TLS_COLLECTOR };
+/* LS_TLS_WEB: the HTTP side of a collector, with its certificate, asks clients for none. */
+enum ls_tls_side { LS_TLS_AGENT, LS_TLS_COLLECTOR, LS_TLS_WEB };
 
 /* Why a peer is not accepted. */
 enum ls_tls_fault {
@@ -98,6 +99,15 @@ int ls_tls_look(struct ls_tls *t);
  * nothing, or t is NULL.
  */
 const char *ls_tls_problem(const struct ls_tls *t);
+
+/*
+ * The Unix time at which the first of our own certificate, the authorities and the list of
+ * revoked certificates ends; 0: t is NULL.
+ */
+int64_t ls_tls_until_s(const struct ls_tls *t);
+
+/* A connection of LS_TLS_WEB for libevent, which frees it; NULL: out of memory. */
+struct ssl_st *ls_tls_new_web(struct ls_tls *t);
 
 /* Peers must be freed first. Accepts NULL. */
 void ls_tls_close(struct ls_tls *t);

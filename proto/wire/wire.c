@@ -253,6 +253,7 @@ static const struct ls_wire_field wire_worker[] = {
 	WORKER(NUMBER, number, number, 0, NULL),
 	WORKER(NUMBER, owner, info.owner, 0, NULL),
 	WORKER(FLAG, simulated, info.simulated, 0, NULL),
+	WORKER(NUMBER, slices, info.slices, LS_SLICES_MAX, "slices out of range"),
 	WORKER(TEXT, refused_rank, info.refused_rank, 0, "refused rank is not a name"),
 	{ .kind = LS_FIELD_END },
 };

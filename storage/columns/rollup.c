@@ -270,8 +270,6 @@ rollup_put_columns(struct ls_rollup_codec *c, size_t head,
 
 		rollup_put_column(c, &o, column, rows, count);
 		len[column] = (size_t)(o.p - begin);
-		o.acc = 0;
-		o.n = 0;
 	}
 	LS_ASSERT(!o.full); /* ROLLUP_COLUMN_MAX */
 	*ret_out = o;

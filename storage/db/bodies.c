@@ -68,7 +68,7 @@ static int
 bodies_find_end(struct ls_bodies *b)
 {
 	int64_t parts;
-	int rc = ls_db_int(b->db, "SELECT max(id) FROM body_part", &parts);
+	int rc = ls_sql_int_of(b->db, "SELECT max(id) FROM body_part", NULL, &parts);
 
 	if (rc == 0 && (parts < 0 || parts > BODIES_PARTS_MAX))
 		rc = -LS_ECORRUPT;

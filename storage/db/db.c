@@ -14,7 +14,6 @@
 #include "proto/limits.h"
 #include "storage/db/days.h"
 #include "storage/db/err_sqlite.h"
-#include "storage/db/sql.h"
 
 /* Pages of 4 KiB: chunks waste least, and the index by host writes least
  * (tests/MEASURED.md, "Storage"). */
@@ -131,6 +130,8 @@ ls_db_advice(int rc)
 	switch (rc) {
 	case -LS_EBUSY:
 		return "another program holds a lock on it: close that program";
+	case -EAGAIN:
+		return "run a collector on it for a minute";
 	case -LS_EVERSION:
 		return "start the lockstep and SQLite that made it, or move it away";
 	case -ENOSPC:
@@ -199,15 +200,6 @@ ls_db_finalize_all(sqlite3_stmt **stmt, size_t count)
 }
 
 int
-ls_db_attach(sqlite3 *db, const char *path, const char *name)
-{
-	int64_t none;
-
-	return ls_sql_int_of(db, "ATTACH ?1 AS ?2",
-		LS_SQL_VALUES(ls_sql_text(path), ls_sql_text(name)), &none);
-}
-
-int
 ls_db_run(sqlite3_stmt *stmt)
 {
 	int rc;
@@ -217,12 +209,6 @@ ls_db_run(sqlite3_stmt *stmt)
 	} while (rc == SQLITE_ROW);
 	(void)sqlite3_reset(stmt); /* tells the same error again */
 	return ls_err_sqlite(rc);
-}
-
-int
-ls_db_int(sqlite3 *db, const char *sql, int64_t *ret_value)
-{
-	return ls_sql_int_of(db, sql, NULL, ret_value);
 }
 
 int

@@ -56,14 +56,8 @@ int ls_db_prepare_all(sqlite3 *db, const char *const *sql, sqlite3_stmt **stmt,
 	size_t count) LS_MUSTCHECK;
 void ls_db_finalize_all(sqlite3_stmt **stmt, size_t count);
 
-/* Attaches the file at path, which exists, under a name. */
-int ls_db_attach(sqlite3 *db, const char *path, const char *name) LS_MUSTCHECK;
-
 /* Steps a statement without results to its end and resets it. */
 int ls_db_run(sqlite3_stmt *stmt) LS_MUSTCHECK;
-
-/* The first column of the first row as an integer; 0 if there is none or it is null. */
-int ls_db_int(sqlite3 *db, const char *sql, int64_t *ret_value) LS_MUSTCHECK;
 
 /* A column into a field; what does not fit was not written by us: -LS_ECORRUPT. */
 int ls_db_column_text(sqlite3_stmt *stmt, int column, char *dst,

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include "storage/db/db.h"
+#include "storage/db/sql.h"
 
 static const struct ls_migration migrate_state[] = {
 	{
@@ -57,12 +58,13 @@ static int
 migrate_version(sqlite3 *db, const struct ls_migrations *m, int64_t *ret_version)
 {
 	int64_t version, application, tables;
-	int rc = ls_db_int(db, "PRAGMA user_version", &version);
+	int rc = ls_sql_int_of(db, "PRAGMA user_version", NULL, &version);
 
 	if (rc == 0)
-		rc = ls_db_int(db, "PRAGMA application_id", &application);
+		rc = ls_sql_int_of(db, "PRAGMA application_id", NULL, &application);
 	if (rc == 0)
-		rc = ls_db_int(db, "SELECT count(*) FROM sqlite_schema", &tables);
+		rc = ls_sql_int_of(db, "SELECT count(*) FROM sqlite_schema", NULL,
+			&tables);
 	if (rc != 0)
 		return rc;
 	if (application == 0 && version == 0 && tables == 0) {

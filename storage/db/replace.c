@@ -13,6 +13,7 @@
 #include "storage/db/days.h"
 #include "storage/db/db.h"
 #include "storage/db/files.h"
+#include "storage/db/sql.h"
 
 int
 ls_replace_path(char *dst, const char *dir, int32_t day)
@@ -52,12 +53,12 @@ replace_compare(const char *fresh, const char *path)
 	int rc = ls_db_open(path, LS_DB_READ, &db);
 
 	if (rc == 0)
-		rc = ls_db_attach(db, fresh, "fresh");
+		rc = ls_sql_attach(db, fresh, "fresh");
 	if (rc == 0)
-		rc = ls_db_int(db,
+		rc = ls_sql_int_of(db,
 			"SELECT EXISTS (SELECT * FROM main.rollup_done EXCEPT SELECT * FROM fresh.rollup_done) OR "
 			"EXISTS (SELECT * FROM fresh.rollup_done EXCEPT SELECT * FROM main.rollup_done)",
-			&changed);
+			NULL, &changed);
 	ls_db_close(db);
 	return rc == 0 && changed != 0 ? -LS_ESTALE : rc;
 }

@@ -10,6 +10,7 @@
 #include "storage/db/days.h"
 #include "storage/db/db.h"
 #include "storage/db/files.h"
+#include "storage/db/sql.h"
 
 #define SETTLE_DAY_US 86400000000ll
 #define SETTLE_FAR_US (30 * SETTLE_DAY_US) /* a collector is not off for so long */
@@ -87,10 +88,10 @@ settle_is_wrong(const char *dir, int32_t day, int64_t wall_us)
 	int rc = ls_db_open_day(dir, day, LS_DB_READ, &db);
 
 	if (rc == 0)
-		rc = ls_db_int(db,
+		rc = ls_sql_int_of(db,
 			"SELECT max(t) FROM (SELECT max(t_us) AS t FROM journal "
 			"UNION ALL SELECT max(t_us) FROM unit)",
-			&last_us);
+			NULL, &last_us);
 	ls_db_close(db);
 	return (rc == 0 && last_us < wall_us + SETTLE_DAY_US) ||
 		ls_days_begin_us(day) - wall_us > SETTLE_FAR_US;

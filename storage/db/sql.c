@@ -135,3 +135,12 @@ ls_sql_int_of(sqlite3 *db, const char *sql, const struct ls_sql_value *values,
 		*ret_value = value;
 	return rc;
 }
+
+int
+ls_sql_attach(sqlite3 *db, const char *path, const char *name)
+{
+	int64_t none;
+
+	return ls_sql_int_of(db, "ATTACH ?1 AS ?2",
+		LS_SQL_VALUES(ls_sql_text(path), ls_sql_text(name)), &none);
+}

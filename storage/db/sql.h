@@ -155,9 +155,12 @@ int ls_sql_bind(sqlite3_stmt *stmt, const struct ls_sql_value *values) LS_MUSTCH
 /* Binds values and runs a statement without results. */
 int ls_sql_run(sqlite3_stmt *stmt, const struct ls_sql_value *values) LS_MUSTCHECK;
 
-/* The first column of the first row; 0 if there is none or it is null. */
+/* The first column of the first row as an integer; 0 if there is none or it is null. */
 int ls_sql_int_of(sqlite3 *db, const char *sql, const struct ls_sql_value *values,
 	int64_t *ret_value) LS_MUSTCHECK;
+
+/* Attaches the file at path, which exists, under a name. */
+int ls_sql_attach(sqlite3 *db, const char *path, const char *name) LS_MUSTCHECK;
 
 /* Rows being read. The reader sets rc to end the reading. */
 struct ls_sql_rows {

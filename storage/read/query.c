@@ -353,6 +353,6 @@ ls_query_newest_day(struct ls_query *q, struct ls_query_day **ret_day)
 int
 ls_query_last_worker(struct ls_query *q, int64_t *ret_id)
 {
-	return ls_db_int(ls_query_state_db(q), "SELECT max(id) + count(*) FROM worker",
-		ret_id);
+	return ls_sql_int_of(ls_query_state_db(q),
+		"SELECT max(id) + count(*) FROM worker", NULL, ret_id);
 }

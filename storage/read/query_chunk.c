@@ -60,7 +60,8 @@ ls_query_chunks(struct ls_query *q, int32_t day, ls_query_chunk_fn *fn, void *ar
 
 	if (rc != 0)
 		return rc;
-	rc = ls_db_int(ls_query_day_db(d), "SELECT max(id) FROM chunk", &last);
+	rc = ls_sql_int_of(ls_query_day_db(d), "SELECT max(id) FROM chunk", NULL,
+		&last);
 	if (rc == 0)
 		rc = ls_db_prepare(ls_query_day_db(d),
 			"SELECT " QUERY_CHUNK_COLUMNS "FROM chunk c JOIN chunk_host h "

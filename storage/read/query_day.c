@@ -183,7 +183,7 @@ static int
 query_load_positions(struct ls_query_day *d)
 {
 	int64_t version = 0;
-	int rc = ls_db_int(d->db, "PRAGMA data_version", &version);
+	int rc = ls_sql_int_of(d->db, "PRAGMA data_version", NULL, &version);
 
 	if (rc != 0 || (d->positions_version == version && version != 0))
 		return rc;
@@ -236,7 +236,8 @@ ls_query_max_worker(struct ls_query *q, int64_t *ret_id)
 	struct ls_query_day *d;
 	int64_t max = 0;
 	size_t i;
-	int rc = ls_db_int(ls_query_state_db(q), "SELECT max(id) FROM worker", &max);
+	int rc = ls_sql_int_of(ls_query_state_db(q), "SELECT max(id) FROM worker", NULL,
+		&max);
 
 	if (rc == 0)
 		rc = query_newest_positions(q, &d);
@@ -557,7 +558,7 @@ ls_query_events(struct ls_query *q, int32_t day, int64_t from_id, ls_query_event
 int
 ls_query_last_id(sqlite3 *db, int64_t *ret_last)
 {
-	return ls_db_int(db,
+	return ls_sql_int_of(db,
 		"SELECT max(coalesce((SELECT last_id FROM journal ORDER BY id DESC LIMIT 1), 0), "
 		"coalesce((SELECT last_id FROM unit ORDER BY id DESC LIMIT 1), 0), "
 		"coalesce((SELECT max(id) FROM gap), 0), "
@@ -565,7 +566,7 @@ ls_query_last_id(sqlite3 *db, int64_t *ret_last)
 		"coalesce((SELECT max(id) FROM step_close), 0), "
 		"coalesce((SELECT max(id) FROM zoom), 0), "
 		"coalesce((SELECT max(id) FROM hang), 0))",
-		ret_last);
+		NULL, ret_last);
 }
 
 int

@@ -340,10 +340,10 @@ repack_attach(struct repack *r, const char *path)
 {
 	const struct ls_migrations *schema = ls_migrations_of(LS_SCHEMA_TELEMETRY);
 	int64_t version;
-	int rc = ls_db_attach(r->db, path, "old");
+	int rc = ls_sql_attach(r->db, path, "old");
 
 	if (rc == 0)
-		rc = ls_db_int(r->db, "PRAGMA old.user_version", &version);
+		rc = ls_sql_int_of(r->db, "PRAGMA old.user_version", NULL, &version);
 	return rc == 0 && version != schema->steps[schema->count - 1].to ? -LS_EVERSION
 									 : rc;
 }
@@ -481,7 +481,7 @@ ls_repack_all(const char *dir, void (*say)(void *arg, const char *line), void *a
 		if (one == 0 && state == LS_REPACK_DONE)
 			continue;
 		if (one == 0 && state == LS_REPACK_NOT_ROLLED_UP)
-			one = -LS_EBUSY;
+			one = -EAGAIN;
 		if (one == 0)
 			one = ls_repack_day(dir, days.day[i], NULL, NULL, &stats);
 		if (one == 0)

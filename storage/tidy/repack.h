@@ -45,8 +45,8 @@ int ls_repack_day(const char *dir, int32_t day, ls_repack_stop_fn *stop, void *a
 
 /*
  * Repacks all closed days that are not yet: those before the newest; a line each to
- * `say`. -LS_EBUSY: a collector uses the directory, which repacks by itself, or a day
- * is not rolled up.
+ * `say`. -LS_EBUSY: a collector uses the directory, which repacks by itself; -EAGAIN: a
+ * day is not rolled up.
  */
 int ls_repack_all(const char *dir, void (*say)(void *arg, const char *line),
 	void *arg) LS_MUSTCHECK;

@@ -161,12 +161,12 @@ roller_start(struct ls_roller *r, sqlite3 *db)
 	int rc;
 
 	roller_forget(r);
-	rc = ls_db_int(db,
-		"SELECT chunk_id FROM rollup_done WHERE span_s = 0 AND t_us = 0",
+	rc = ls_sql_int_of(db,
+		"SELECT chunk_id FROM rollup_done WHERE span_s = 0 AND t_us = 0", NULL,
 		&r->frontier);
 	if (rc == 0)
-		rc = ls_db_int(db,
-			"SELECT max(chunk_id) FROM rollup_done WHERE span_s = 60",
+		rc = ls_sql_int_of(db,
+			"SELECT max(chunk_id) FROM rollup_done WHERE span_s = 60", NULL,
 			&r->in_until);
 	if (rc == 0)
 		rc = roller_load_put_off(r, db);
@@ -176,7 +176,8 @@ roller_start(struct ls_roller *r, sqlite3 *db)
 		rc = roller_load_names(r, db, false);
 	r->read_id = r->frontier;
 	if (rc == 0)
-		rc = ls_db_int(db, "SELECT count(*) FROM repacked", &repacked);
+		rc = ls_sql_int_of(db, "SELECT count(*) FROM repacked", NULL,
+			&repacked);
 	/* ids of chunks are others now: there is nothing to go on from */
 	if (repacked != 0) {
 		r->read_id = INT64_MAX;

@@ -218,7 +218,7 @@ store_begin_day(struct ls_store *s, sqlite3 *db, int32_t before, int64_t wall_us
 	int rc = before > 0 ? ls_days_path(old, s->dir, before) : 0;
 
 	if (rc == 0 && before > 0)
-		rc = ls_db_attach(db, old, "old");
+		rc = ls_sql_attach(db, old, "old");
 	if (rc == 0)
 		rc = ls_db_begin(db);
 	if (rc == 0)
@@ -272,7 +272,8 @@ store_probe_day(struct ls_store *s, int32_t day, bool check)
 	int rc = ls_db_open_day(s->dir, day, LS_DB_WRITE, &db);
 
 	if (rc == 0)
-		rc = ls_db_int(db, "SELECT count(*) FROM sqlite_schema", &tables);
+		rc = ls_sql_int_of(db, "SELECT count(*) FROM sqlite_schema", NULL,
+			&tables);
 	if (rc == 0 && tables == 0)
 		rc = -ENODATA;
 	if (rc == 0 && check)
@@ -501,7 +502,7 @@ store_checkpoint(sqlite3 *db, struct store_wal *w)
 	int64_t page_bytes = 0;
 	bool waits;
 
-	if (ls_db_int(db, "PRAGMA page_size", &page_bytes) != 0)
+	if (ls_sql_int_of(db, "PRAGMA page_size", NULL, &page_bytes) != 0)
 		return;
 	if (w->pages < w->tried)
 		w->tried = 0; /* it has begun again */
@@ -719,7 +720,8 @@ store_look_at_day(const struct ls_store *s, int32_t day)
 		: ls_db_open_day(s->dir, day, LS_DB_READ, &db);
 
 	if (rc == 0)
-		rc = ls_db_int(db, "SELECT count(*) FROM sqlite_schema", &tables);
+		rc = ls_sql_int_of(db, "SELECT count(*) FROM sqlite_schema", NULL,
+			&tables);
 	if (rc == 0 && tables == 0)
 		rc = -LS_ECORRUPT; /* it is not the newest: nobody is making it */
 	ls_db_close(db);

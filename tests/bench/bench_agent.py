@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an agent uses, beside those of others, in one and the same minute on one machine.
 
-Each line is "name value unit"; BENCH_SECONDS is the length of the run (60).
+Each line is "name value unit"; BENCH_SECONDS is the length of the run (60). BENCH_STATIC=0: without the static agent, whose
+build takes a minute or more.
 
 agent_cpu_ratio          lockstep-agent at 1 Hz, connected, a worker that marks a step a second, and four
                          chips of a libtpu that Debian's gRPC serves (fake_tpu.py; skipped without)
@@ -163,7 +164,7 @@ def main():
                        "LOCKSTEP_WORLD": "1"})
     ingest, options = lib.collector(), libtpu()
     ours, port = lib.agent(ingest, steps, *options)
-    static = static_agent(ingest, options)
+    static = static_agent(ingest, options) if os.environ.get("BENCH_STATIC", "1") != "0" else None
     stop = threading.Event()
     threading.Thread(target=mark_steps, args=(stop,), daemon=True).start()
     others = [(n, p) for n, p in (("node_exporter", node_exporter()), ("collectd", collectd())) if p]

@@ -3,7 +3,7 @@
 """What taking in costs the collector: a real one, and lockstep-sim as agents beside it.
 
 Each host has 120 series at 1 Hz, hot values and a step record a second, and chunks once a minute; all of it is
-durable when acknowledged. Each line is "name value unit", for each number of hosts (--hosts 1000,10000):
+durable when acknowledged. With --tls each agent has a certificate of its own. Each line is "name value unit", for each number of hosts (--hosts 1000,10000):
 
 ingest_cpu_ratio_nN            CPU time of the collector's process, by its own clock, over the time
 ingest_cpu_us_per_report_nN    the same for each report; _THREAD: of it, by kind of thread
@@ -24,6 +24,7 @@ import argparse
 import json
 import os
 import resource
+import subprocess
 import sys
 import time
 
@@ -87,7 +88,16 @@ def beat_factor(n):
                 if line.startswith("lockstep_collector_beat_factor "))
 
 
-def start_collector(n, port):
+def make_keys(n):
+    """Certificates of the collector and of n agents; the options that name them."""
+    keys = os.path.join(lib.work, "keys-%d" % n)
+    names = ["sim%05d" % (i + 1) for i in range(n)]
+    for words in (["init", keys, "127.0.0.1"], ["agent", keys, *names]):
+        subprocess.run([os.path.join(lib.BUILD, "lockstep"), "keys", *words], check=True)
+    return "--keys", keys
+
+
+def start_collector(n, port, keys):
     """On the state directory of this n; process, and seconds until it listens."""
     begin = time.monotonic()
     file = os.path.join(lib.work, "port-%d" % n)
@@ -95,7 +105,7 @@ def start_collector(n, port):
         os.unlink(file)
     p = lib.start(os.path.join(lib.BUILD, "lockstep-collector"), "--listen", "tcp://127.0.0.1:%d" % port,
                   "--http", "127.0.0.1:0", "--state-dir", os.path.join(lib.work, "ingest-%d" % n),
-                  "--port-file", file)
+                  "--port-file", file, *keys)
     lib.ports(file)
     return p, time.monotonic() - begin
 
@@ -127,12 +137,12 @@ def window(n, sim, pid, seconds, settle):
     return ratio, rss
 
 
-def storm(n, sim, collector, port):
+def storm(n, sim, collector, port, keys):
     """kill -9, and how long until all agents had an answer of the next collector."""
     lib.say("ingest_rss_bytes_peak_n%d" % n, lib.peak_bytes(collector.pid), "bytes")
     collector.kill()
     collector.wait()
-    collector, restart = start_collector(n, port)
+    collector, restart = start_collector(n, port, keys)
     lib.say("ingest_restart_s_n%d" % n, "%.2f" % restart, "s")
     line = wait_for(sim, lambda e: [x for x in e if x["event"] == "reconnect"], PATIENCE)[0]
     lib.say("ingest_reconnect_s_n%d" % n, line["acked_p100_s"], "s")
@@ -143,12 +153,13 @@ def storm(n, sim, collector, port):
 def measure(n, options):
     """One number of hosts; ratio of CPU, and memory."""
     port = lib.free_port()
-    collector, _ = start_collector(n, port)
+    keys = make_keys(n) if options.tls else ()
+    collector, _ = start_collector(n, port, keys)
     sim = lib.start(os.path.join(lib.BUILD, "lockstep-sim"), "--connect", "tcp://127.0.0.1:%d" % port,
-                    "--hosts", str(n), "--variants", "16", "--report", "%ds" % options.seconds)
+                    "--hosts", str(n), "--variants", "16", "--report", "%ds" % options.seconds, *keys)
     ratio, rss = window(n, sim, collector.pid, options.seconds, options.settle)
     if not options.no_storm:
-        collector = storm(n, sim, collector, port)
+        collector = storm(n, sim, collector, port, keys)
     sim.terminate()
     if sim.wait(60) != 0:
         raise SystemExit("lockstep-sim: ended with status %d" % sim.returncode)
@@ -163,6 +174,7 @@ def main():
     parser.add_argument("--hosts", default="1000,10000", help="numbers of hosts, rising")
     parser.add_argument("--seconds", type=int, default=20, help="measured for so long")
     parser.add_argument("--settle", type=int, default=MINUTE, help="after so long")
+    parser.add_argument("--tls", action="store_true", help="with keys on both sides")
     parser.add_argument("--no-storm", action="store_true", help="no restart")
     options = parser.parse_args()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -479,7 +479,7 @@ detect_table_levels(struct detect_plan *plan)
 	size_t i, h, s;
 
 	printf("\n### What is no single host, or comes and goes\n\n"
-	       "Simulated; four slices, if nothing else is said, of four racks each, noise of t4, 0.3 %%; 64 to 1,024 hosts, where a fault lasts longer than 1,000 steps 64. Rates in %%. A host blamed instead of its slice, rack or "
+	       "Simulated; four slices of four racks each, unless the row says otherwise, noise of t4, 0.3 %%; 64 to 1,024 hosts, where a fault lasts longer than 1,000 steps 64. Rates in %%. A host blamed instead of its slice, rack or "
 	       "job is a false finding.\n\n");
 	table_head("fault");
 	for (i = 0; i < sizeof(levels_rows) / sizeof(levels_rows[0]); i++) {

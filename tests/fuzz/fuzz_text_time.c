@@ -18,10 +18,10 @@ fuzz_time(const char *text)
 	char written[32];
 	int64_t us, again;
 
-	if (ls_text_parse_time(text, 0, &us) != 0)
+	if (ls_conf_parse_time(text, 0, &us) != 0)
 		return;
 	ls_text_time(written, us);
-	LS_ASSERT(ls_text_parse_time(written, 0, &again) == 0);
+	LS_ASSERT(ls_conf_parse_time(written, 0, &again) == 0);
 	if (us >= 0 && us < 253402300800ll * 1000000)
 		LS_ASSERT(again <= us && us - again < 1000);
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # lint: the rules of style that a script can check. Usage: lint.sh [SOURCE_TREE]
-# "fail:" lines: includes against the road (rooms.txt), folders of more than 40 files, banned calls, public prototypes
+# "fail:" lines: includes against the road (rooms.txt), circles of files, folders of more than 40 files, banned calls, public prototypes
 # without a comment, C that clang-format 14 would change. "note:" lines: long files and functions.
 set -eu
 cd "${1:-.}"

@@ -4,6 +4,8 @@
 
 Fails on an include against the road (rooms.txt; so there is no circle of rooms), on a library that
 proto/base may not know, on a product file without a room, and on a folder of more than 40 files.
+Fails on a circle of files: each uses functions of the next one, and the last those of the first. X.c and
+the X_*.c of its folder count as one file. A line `circle FILE...` of rooms.txt allows these alone.
 """
 import collections
 import fnmatch
@@ -19,7 +21,8 @@ GENERATED = re.compile(r"\.pb-c\.h$|/ui_assets|/schema_\w+\.h$|^config\.h$")
 
 def rooms(path):
     with open(path, encoding="utf-8") as f:
-        return [line.split() for line in f if line.strip() and not line.startswith("#")]
+        lines = [line.split() for line in f if line.strip() and not line.startswith("#")]
+    return [w for w in lines if w[0] != "circle"], {name for w in lines if w[0] == "circle" for name in w[1:]}
 
 
 def room_of(order, path):
@@ -36,11 +39,45 @@ def sources():
             yield folder, sorted(names)
 
 
+def uses(paths):
+    """Of each file, without suffix and with its parts, the files whose functions it uses."""
+    stems = {p[:-2] for p in paths}
+
+    def whole(stem):
+        parts = os.path.basename(stem).split("_")
+        starts = (os.path.join(os.path.dirname(stem), "_".join(parts[:n])) for n in range(1, len(parts) + 1))
+        return next(s for s in starts if s in stems)
+    text, owner = {}, {}
+    for path in paths:
+        with open(path, encoding="utf-8") as f:
+            code = re.sub(r"/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", "", f.read(), flags=re.S)
+        here = whole(path[:-2])
+        text[here] = text.get(here, "") + code
+        for name in re.findall(r"^(\w+)\(", code, re.M):
+            owner[name] = here
+    return {here: {owner.get(w, here) for w in re.findall(r"(?<!struct )\b(?:ls|sim)_\w+", code)} - {here}
+            for here, code in text.items()}
+
+
+def circles(paths):
+    """Lists of files that can be reached from each other."""
+    graph = uses(paths)
+    reached = {}
+    for start in graph:
+        seen, todo = set(), [start]
+        while todo:
+            new = graph[todo.pop()] - seen
+            seen |= new
+            todo += new
+        reached[start] = seen
+    return sorted({tuple(sorted(b for b in reached[a] if a in reached[b])) for a in graph if a in reached[a]})
+
+
 def main():
     if len(sys.argv) > 1:
         os.chdir(sys.argv[1])
-    order = rooms("tests/lint/rooms.txt")
-    bad = []
+    order, allowed = rooms("tests/lint/rooms.txt")
+    bad, files = [], []
     for folder, names in sources():
         kept = [n for n in names if not n.startswith(".") and not n.endswith((".o", ".pyc", "~"))]
         if len(kept) > FOLDER_MAX:
@@ -55,6 +92,7 @@ def main():
             if here is None:
                 bad.append("%s: no room in tests/lint/rooms.txt" % path)
                 continue
+            files += [path] if name.endswith(".c") else []
             with open(path, encoding="utf-8") as f:
                 for n, line in enumerate(f, 1):
                     if folder == "proto/base" and BASE_FORBIDDEN.match(line):
@@ -63,6 +101,7 @@ def main():
                     there = room_of(order, m[1]) if m and not GENERATED.search(m[1]) else None
                     if there is not None and there > here:
                         bad.append("%s:%d: includes %s against the road" % (path, n, m[1]))
+    bad += ["circle of files: " + " ".join(c) for c in circles(files) if not set(c) <= allowed]
     for b in bad:
         print("fail: " + b)
     return 1 if bad else 0

@@ -10,6 +10,7 @@
 #include <string.h>
 #include "storage/db/days.h"
 #include "storage/db/db.h"
+#include "storage/db/sql.h"
 #include "storage/columns/positions.h"
 #include "tests/support/harness.h"
 #include "tests/support/reports.h"
@@ -253,7 +254,8 @@ ls_test_sql(const char *dir, int32_t day, const char *sql)
 	ck_assert_int_eq(ls_db_open(path, LS_DB_READ, &db), 0);
 	if (day > 0)
 		rowmake_journal(db);
-	ck_assert_msg(ls_db_int(db, sql, &v) == 0, "%s: %s", sql, sqlite3_errmsg(db));
+	ck_assert_msg(ls_sql_int_of(db, sql, NULL, &v) == 0, "%s: %s", sql,
+		sqlite3_errmsg(db));
 	ls_db_close(db);
 	return v;
 }

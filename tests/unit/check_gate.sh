@@ -99,6 +99,27 @@ ends 1 '5 passed, 5 failed, 0 skipped' 'smoke-killed: killed by signal 9' 'smoke
 	'smoke-short: 2 results, 3 planned' 'smoke-silent: no plan (1..N)' 'smoke-status: ended with status 3'
 result $? 'a killed test, a missing plan, missing results and a status are red'
 
+# Programs of make check: what a complete one, one that ended early, and one that leaked leave behind.
+mkdir -p "$tmp/made/tests"
+cat >"$tmp/made/Makefile" <<'TEXT'
+check:
+	printf 'ok 1 - a\n1..1\n' >tests/check_good.log
+	printf 'ok 1 - a\n' >tests/check_early.log
+	printf 'ok 1 - a\n1..1\n' >tests/check_leaks.log
+	printf ':test-result: ERROR - exited with status 23\n' >tests/check_leaks.trs
+	printf '1..2\nok 1 - a\nnot ok 2 - b\n' >tests/check_red.log
+	false
+TEXT
+touch "$tmp/made/tests/check_of_before.log"
+setting='checks check $tmp/made check' gate 1
+ends 1 '4 passed, 3 failed, 0 skipped' 'failed: check_early: no plan (1..N)' 'failed: check_leaks: exited with status 23' \
+	'failed: check_red: 2 - b'
+result $? 'a program of make check that ends early, or with a status, is red by name, and gets no second try'
+printf 'check:\n\tfalse\n' >"$tmp/made/Makefile"
+setting='checks check $tmp/made check' gate 1
+ends 1 '0 passed, 1 failed, 0 skipped' 'failed: check: ended with status 2'
+result $? 'make check that fails without a result is red'
+
 rm -rf "$tmp/state"
 for i in 1 2 3 4; do stub "f$i" "$(once "f$i")"; done
 gate 2 f1.sh f2.sh f3.sh

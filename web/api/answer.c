@@ -3,6 +3,7 @@
  * reply. */
 #include "config.h"
 #include "web/api/api.h"
+#include "proto/base/conf.h"
 #include "proto/base/text.h"
 #include <errno.h>
 #include <stdbool.h>
@@ -34,7 +35,7 @@ answer_steps(const struct ls_request *q, const json_t *all, json_t **ret_answer)
 		json_t *step = json_array_get(all, i);
 		const char *at = json_string_value(json_object_get(step, "at"));
 		int64_t at_us = 0;
-		bool known = at && ls_text_parse_time(at, 0, &at_us) == 0;
+		bool known = at && ls_conf_parse_time(at, 0, &at_us) == 0;
 		bool whole = q->from_us == INT64_MIN && q->to_us == INT64_MAX;
 
 		/* A step of unknown time is shown only when no range of time was
@@ -113,6 +114,7 @@ ls_api_answer(const struct ls_request *q, json_t *body, json_t **ret_answer)
 		return answer_page(body, ret_answer);
 	case LS_ANSWER_OBJECT:
 	case LS_ANSWER_WRITE:
+	case LS_ANSWER_SESSION:
 	case LS_ANSWER_STORED:
 	case LS_ANSWER_EXPORT:
 	case LS_ANSWER_ASSET:

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "web/api/api.h"
 #include "proto/base/json.h"
+#include "proto/base/conf.h"
 #include "proto/base/text.h"
 #include "web/api/query.h"
 #include <errno.h>
@@ -103,7 +104,7 @@ static const char *const api_peers[] = { "band", NULL };
 static int
 param_time(const char *v, const struct api_param *p, struct ls_request *q)
 {
-	return ls_text_parse_time(v, q->now_us, api_place(p, q));
+	return ls_conf_parse_time(v, q->now_us, api_place(p, q));
 }
 
 static int
@@ -526,7 +527,13 @@ api_body_member(const char *key, const json_t *v, struct ls_request *q,
 {
 	double seconds = json_number_value(v); /* 31.0 is a whole number, too */
 
-	if (q->ask.kind != LS_ASK_ZOOM || strcmp(key, "seconds") != 0)
+	if (q->route == LS_ROUTE_SESSION && strcmp(key, "token") == 0)
+		return !json_is_string(v) ||
+				ls_text_copy(q->token, sizeof(q->token),
+					json_string_value(v)) != 0
+			? api_bad_parameter(p, key, "must be a token")
+			: 0;
+	if (q->route != LS_ROUTE_ZOOM || strcmp(key, "seconds") != 0)
 		return api_bad_parameter(p, key, "is not a member of this body");
 	if (!(seconds >= 1 && seconds <= LS_ZOOM_MAX_S) || seconds != floor(seconds))
 		return api_bad_parameter(p, key,

@@ -34,6 +34,7 @@ enum ls_answer {
 	LS_ANSWER_STEPS, /* a list cut to a range of time */
 	LS_ANSWER_SERIES, /* a list paged by place */
 	LS_ANSWER_WRITE, /* the backend's object, after a body was taken */
+	LS_ANSWER_SESSION, /* a cookie, after a body was taken */
 	LS_ANSWER_STORED, /* the text that the backend read */
 	LS_ANSWER_EXPORT,
 	LS_ANSWER_ASSET,
@@ -65,6 +66,7 @@ struct ls_request {
 	struct ls_ask ask;
 	int64_t from_us, to_us; /* INT64_MIN, INT64_MAX: not limited */
 	int64_t now_us; /* for relative times */
+	char token[LS_TOKEN_BYTES]; /* SESSION; "": its end */
 };
 
 struct ls_problem {
@@ -90,7 +92,7 @@ int ls_api_parse(const char *path, const char *query, int64_t now_us,
 
 /*
  * Takes the body of a write: a JSON object of the members that the route knows
- * ("seconds" of ZOOM; may be left out). -LS_EPARSE, -LS_ERANGE: 400, in ret_problem.
+ * ("seconds" of ZOOM, "token" of SESSION; may be left out). -LS_EPARSE, -LS_ERANGE: 400, in ret_problem.
  */
 int ls_api_body(const char *text, size_t len, struct ls_request *q,
 	struct ls_problem *ret_problem) LS_MUSTCHECK;

@@ -65,6 +65,8 @@ struct ls_ask {
 	unsigned metric; /* enum ls_grid_metric */
 	size_t rows, cols;
 	unsigned seconds; /* ZOOM: for so long */
+	/* ZOOM: who asks, "": whoever is on this host */
+	char who[LS_TOKEN_NAME_MAX_BYTES];
 	bool counters; /* export: of chunks, too */
 	/* HISTORY, FLEET */
 	/* a name, or with labels: name{key="value"} */

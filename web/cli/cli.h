@@ -44,6 +44,7 @@ struct ls_cli_options {
 	char peers[LS_CONF_VALUE_MAX_BYTES];
 	char agent[LS_CONF_VALUE_MAX_BYTES], steps_dir[LS_CONF_VALUE_MAX_BYTES];
 	char meta[LS_CONF_VALUE_MAX_BYTES];
+	char ca_file[LS_CONF_VALUE_MAX_BYTES], token_file[LS_CONF_VALUE_MAX_BYTES];
 	int64_t limit, top;
 	uint64_t wait_ns, timeout_ns, for_ns, patience_ns;
 	bool watch, exit_code, counters;

@@ -20,7 +20,9 @@ doctor_fetch(const char *server, uint64_t timeout_ns, const char *path,
 	struct ls_fetched *ret_got)
 {
 	struct ls_fetch *fetch = NULL;
-	int rc = ls_fetch_new(server, timeout_ns, &fetch);
+	const struct ls_fetch_options o = { server, timeout_ns, "", "" };
+	char text[LS_CONF_VALUE_MAX_BYTES + 128]; /* it is told as no answer */
+	int rc = ls_fetch_new(&o, &fetch, text, sizeof(text));
 
 	if (rc == 0)
 		rc = ls_fetch_get(fetch, path, NULL, ret_got);
@@ -58,6 +60,33 @@ doctor_color(struct ls_term *t)
 	return strcmp(ls_term_paint(t, "bold", "x"), "x") != 0;
 }
 
+/* What workers of jobs contradict each other about, by the collector. */
+static void
+doctor_check_jobs(struct ls_cli *cli, struct ls_doctor *d)
+{
+	struct ls_fetched got = { 0 };
+	const json_t *job, *line;
+	json_t *body;
+	size_t i, k;
+
+	if (doctor_fetch(cli->options.server, cli->options.timeout_ns, "/api/v1/jobs",
+		    &got) != 0)
+		return;
+	body = json_loadb(got.text, got.len, 0, NULL);
+	json_array_foreach(json_object_get(body, "items"), i, job)
+	{
+		json_array_foreach(ls_pick(job, "data_quality.contradictions"), k, line)
+		{
+			if (json_is_string(line) && ls_pick_text(job, "id") != NULL)
+				ls_doctor_add(d, LS_DOCTOR_WARN, "job",
+					ls_pick_text(job, "id"),
+					json_string_value(line), "");
+		}
+	}
+	json_decref(body);
+	free(got.text);
+}
+
 /* What the agent says; -LS_EPARSE if it is no agent that answers. */
 static int
 doctor_of_agent(struct ls_cli *cli, const struct ls_fetched *got, struct ls_doctor *d)
@@ -68,6 +97,7 @@ doctor_of_agent(struct ls_cli *cli, const struct ls_fetched *got, struct ls_doct
 	if (rc == 0 && cli->json) {
 		ls_cli_print(got->text, got->len);
 	} else if (rc == 0) {
+		doctor_check_jobs(cli, d);
 		doctor_head(cli->term, body);
 		ls_doctor_print(d, doctor_color(cli->term), stdout);
 	}
@@ -105,6 +135,7 @@ doctor_alone(struct ls_cli *cli, const char *why, struct ls_doctor *d)
 	ls_source_step_tell_dir(cli->options.steps_dir, d);
 	ls_checks_clock(d);
 	doctor_check_collector(cli, d);
+	doctor_check_jobs(cli, d);
 	if (!cli->json) {
 		ls_doctor_print(d, doctor_color(cli->term), stdout);
 		return doctor_verdict(d);

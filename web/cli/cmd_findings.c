@@ -120,6 +120,9 @@ findings_list(struct ls_cli *cli)
 			(void)fprintf(stderr,
 				"lockstep: older findings exist; see --limit\n");
 	}
+	if (rc == 0 && cli->options.exit_code && ls_pick(body, "next_cursor") != NULL &&
+		worst < ls_cli_severity(cli->options.fail_on))
+		rc = LS_EXIT_NO_DATA; /* one that is not listed may be worse */
 	json_decref(body);
 	return rc != 0
 		? rc

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lockstep keys: certificates for the road from agents to the collector. */
+/* lockstep keys: certificates and tokens of one cluster. */
 #include "config.h"
 #include "web/cli/cli.h"
 #include "proto/base/clock.h"
 #include "proto/wire/keys.h"
+#include "web/http/tokens.h"
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +31,31 @@ keys_init(const char *dir, const char *const *names, size_t count, int64_t now_s
 		now_s - LS_KEYS_EARLY_S, now_s + KEYS_YEAR_S, text, size);
 }
 
+/* Prints a new token: nobody can read it again. */
+static int
+keys_token(const char *dir, const char *name, const char *scope, char *text,
+	size_t size)
+{
+	char token[LS_TOKEN_BYTES];
+	int rc = ls_tokens_add(dir, name, scope, token, text, size);
+
+	if (rc == 0)
+		(void)printf("%s\n", token);
+	return rc;
+}
+
+/* Ends the certificates and tokens of a name. */
+static int
+keys_revoke(const char *dir, const char *name, int64_t now_s, char *text, size_t size)
+{
+	int tokens = ls_tokens_remove(dir, name, text, size), rc;
+
+	if (tokens < 0)
+		return tokens;
+	rc = ls_keys_revoke(dir, name, now_s, text, size);
+	return rc == -LS_EUNKNOWN && tokens > 0 ? 0 : rc;
+}
+
 int
 ls_cmd_keys(struct ls_cli *cli, int argc, char **argv)
 {
@@ -50,11 +76,13 @@ ls_cmd_keys(struct ls_cli *cli, int argc, char **argv)
 				sizeof(text));
 	} else if (strcmp(action, "revoke") == 0 && count > 0) {
 		for (size_t i = 0; rc == 0 && i < count; i++)
-			rc = ls_keys_revoke(dir, names[i], now_s, text, sizeof(text));
+			rc = keys_revoke(dir, names[i], now_s, text, sizeof(text));
+	} else if (strcmp(action, "token") == 0 && count == 2) {
+		rc = keys_token(dir, names[0], names[1], text, sizeof(text));
 	} else {
 		(void)fprintf(stderr,
 			"lockstep: usage: lockstep keys init DIR [NAME]..., agent DIR NAME..., "
-			"revoke DIR NAME...\n");
+			"token DIR NAME read|write, revoke DIR NAME...\n");
 		return LS_EXIT_USAGE;
 	}
 	if (rc != 0)

@@ -2,6 +2,7 @@
 /* lockstep query: series over time, and one step of all workers. */
 #include "config.h"
 #include "web/cli/cli.h"
+#include "proto/base/conf.h"
 #include "proto/base/text.h"
 #include "proto/ring/record.h"
 #include "web/cli/csv.h"
@@ -23,7 +24,7 @@ query_time(const json_t *body, const json_t *item, size_t i)
 	const json_t *step = json_object_get(body, "step_s");
 	int64_t us = 0;
 
-	if (!begin || ls_text_parse_time(begin, 0, &us) != 0)
+	if (!begin || ls_conf_parse_time(begin, 0, &us) != 0)
 		return 0;
 	if (json_is_number(step))
 		return us + (int64_t)i * json_integer_value(step) * 1000000;

@@ -215,6 +215,11 @@ ls_cli_verdict(struct ls_cli *cli, const char *job, const char *host, int worst)
 	rc = ls_cli_get(cli, "/api/v1/jobs", false, &body);
 	if (rc == 0)
 		rc = status_judged(cli, json_object_get(body, "items"), job, host);
+	if (rc == LS_EXIT_OK && ls_pick(body, "next_cursor") != NULL) {
+		(void)fprintf(stderr,
+			"lockstep: there are more jobs: not all are judged\n");
+		rc = LS_EXIT_NO_DATA;
+	}
 	json_decref(body);
 	return rc;
 }
@@ -283,6 +288,16 @@ ls_cmd_status(struct ls_cli *cli, int argc, char **argv)
 	return rc != 0 ? rc : ls_cli_verdict(cli, "", "", worst);
 }
 
+/* What its workers contradict each other about, else what its judgement lacks. */
+static const char *
+jobs_note(struct ls_term *t, const json_t *job, const char *path, const char *dflt)
+{
+	const json_t *line = json_array_get(ls_pick(job, path), 0);
+
+	return line != NULL ? ls_term_safe(t, json_string_value(line), dflt)
+			    : ls_term_text(t, job, "judged.why", dflt);
+}
+
 static const struct ls_column jobs_columns[] = {
 	{ "JOB", ls_term_text, "id", "?" },
 	{ "STATE", ls_term_text, "state", "?" },
@@ -295,7 +310,7 @@ static const struct ls_column jobs_columns[] = {
 	{ ">CRIT", ls_term_whole, "findings.critical", "-" },
 	{ ">WARN", ls_term_whole, "findings.warning", "-" },
 	{ "TOP", ls_term_text, "top_finding", "-" },
-	{ "NOTE", ls_term_text, "judged.why", "" },
+	{ "NOTE", jobs_note, "data_quality.contradictions", "" },
 	{ NULL, NULL, NULL, NULL },
 };
 

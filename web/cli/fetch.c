@@ -4,10 +4,15 @@
 #include "proto/base/http.h"
 #include "proto/limits.h"
 #include <errno.h>
+#include <arpa/inet.h>
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +23,15 @@ struct ls_fetch {
 	char authority[272];
 	uint16_t port;
 	struct timeval timeout;
+	SSL_CTX *tls; /* NULL: plain */
+	char bearer[sizeof("Bearer ") + LS_TOKEN_BYTES]; /* "": no token */
 	/* of the request that runs */
 	const char *body; /* NULL: GET */
 	FILE *stream;
 	unsigned interims;
 	struct ls_http_mark mark; /* goes with the connection */
+	SSL *ssl; /* of the connection that runs, its own; NULL: plain */
+	char why[LS_TLS_TEXT_MAX_BYTES];
 	uint64_t bytes, bytes_before; /* of the stream; when the deadline was set */
 	struct event *deadline;
 	struct ls_fetched got;
@@ -37,20 +46,22 @@ fetch_parse(struct ls_fetch *f, const char *server)
 	const char *host = uri ? evhttp_uri_get_host(uri) : NULL;
 	const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
 	int port = uri ? evhttp_uri_get_port(uri) : -1;
+	bool secure = scheme && strcmp(scheme, "https") == 0;
 	int rc = -LS_EPARSE;
 
 	if (port < 0)
-		port = 80;
-	if (scheme && strcmp(scheme, "http") == 0 && host && host[0] != '\0' &&
-		strlen(host) < sizeof(f->host) && port > 0 && port < 65536 &&
-		(!path || path[0] == '\0' || strcmp(path, "/") == 0)) {
+		port = secure ? 443 : 80;
+	if (scheme && (secure || strcmp(scheme, "http") == 0) && host &&
+		host[0] != '\0' && strlen(host) < sizeof(f->host) && port > 0 &&
+		port < 65536 && (!path || path[0] == '\0' || strcmp(path, "/") == 0)) {
 		bool v6 = host[0] == '[';
 
 		(void)snprintf(f->host, sizeof(f->host), "%.*s",
 			(int)(strlen(host) - (v6 ? 2u : 0u)), host + (v6 ? 1 : 0));
 		(void)snprintf(f->authority, sizeof(f->authority), "%s:%d", host, port);
 		f->port = (uint16_t)port;
-		rc = 0;
+		f->tls = secure ? SSL_CTX_new(TLS_client_method()) : NULL;
+		rc = secure && !f->tls ? -ENOMEM : 0;
 	}
 	if (uri)
 		evhttp_uri_free(uri);
@@ -74,25 +85,103 @@ fetch_late(evutil_socket_t fd, short what, void *arg)
 	(void)event_add(f->deadline, &f->timeout); /* else the stream has no deadline */
 }
 
+static int
+fetch_read_token(struct ls_fetch *f, const char *path)
+{
+	char token[LS_TOKEN_BYTES + 1];
+	FILE *file = fopen(path, "re");
+	char *line;
+	int rc = file ? -LS_EPARSE : -errno;
+
+	if (!file)
+		return rc;
+	line = fgets(token, sizeof(token), file);
+	(void)fclose(file); /* only read from */
+	if (!line)
+		return rc;
+	token[strcspn(token, " \r\n")] = '\0';
+	if (token[0] == '\0' || strlen(token) >= LS_TOKEN_BYTES)
+		return rc;
+	(void)snprintf(f->bearer, sizeof(f->bearer), "Bearer %s", token);
+	return 0;
+}
+
+static int
+fetch_secure(struct ls_fetch *f, const char *ca_file)
+{
+	SSL_CTX_set_verify(f->tls, SSL_VERIFY_PEER, NULL);
+	(void)SSL_CTX_set_min_proto_version(f->tls, TLS1_2_VERSION); /* cannot fail */
+	if (ca_file[0] == '\0')
+		return SSL_CTX_set_default_verify_paths(f->tls) == 1 ? 0 : -ENOMEM;
+	return SSL_CTX_load_verify_locations(f->tls, ca_file, NULL) == 1 ? 0
+		: errno != 0						 ? -errno
+									 : -LS_EPARSE;
+}
+
+static int
+fetch_fail(int rc, const char *option, const char *value, const char *what, char *text,
+	size_t size)
+{
+	(void)snprintf(text, size, "%s %s: %s", option, value,
+		rc == -LS_EPARSE ? what : ls_err_text(rc));
+	return rc;
+}
+
+static int
+fetch_prepare(struct ls_fetch *f, const struct ls_fetch_options *o, char *text,
+	size_t size)
+{
+	int rc = fetch_parse(f, o->server);
+
+	if (rc != 0)
+		return fetch_fail(rc, "--server", o->server,
+			"is not of the form http://HOST:PORT or https://HOST:PORT",
+			text, size);
+	errno = 0;
+	rc = f->tls ? fetch_secure(f, o->ca_file) : 0;
+	if (rc != 0)
+		return fetch_fail(rc, "--ca-file", o->ca_file,
+			"holds no certificate in PEM", text, size);
+	rc = o->token_file[0] != '\0' ? fetch_read_token(f, o->token_file) : 0;
+	if (f->bearer[0] != '\0' && !f->tls && strcmp(f->host, "localhost") != 0 &&
+		ls_http_is_loopback(f->host) != 1)
+		return fetch_fail(-LS_EPARSE, "--server", o->server,
+			"a token is sent to https:// only: others can read what goes over http://",
+			text, size);
+	return rc == 0 ? 0
+		       : fetch_fail(rc, "--token-file", o->token_file,
+				 "holds no token in its first line", text, size);
+}
+
 int
-ls_fetch_new(const char *server, uint64_t timeout_ns, struct ls_fetch **ret)
+ls_fetch_new(const struct ls_fetch_options *o, struct ls_fetch **ret, char *text,
+	size_t size)
 {
 	struct ls_fetch *f = calloc(1, sizeof(*f));
-	int rc;
+	int rc = -ENOMEM;
 
-	if (!f)
-		return -ENOMEM;
-	f->timeout.tv_sec = (time_t)(timeout_ns / 1000000000u);
-	f->timeout.tv_usec = (suseconds_t)(timeout_ns % 1000000000u / 1000u);
-	f->base = event_base_new();
-	f->deadline = f->base ? evtimer_new(f->base, fetch_late, f) : NULL;
-	rc = f->deadline ? fetch_parse(f, server) : -ENOMEM;
+	if (f) {
+		f->timeout.tv_sec = (time_t)(o->timeout_ns / 1000000000u);
+		f->timeout.tv_usec = (suseconds_t)(o->timeout_ns % 1000000000u / 1000u);
+		f->base = event_base_new();
+		f->deadline = f->base ? evtimer_new(f->base, fetch_late, f) : NULL;
+	}
+	if (f && f->deadline)
+		rc = fetch_prepare(f, o, text, size);
+	else
+		(void)snprintf(text, size, "%s", ls_err_text(rc));
 	if (rc != 0) {
 		ls_fetch_free(f);
 		return rc;
 	}
 	*ret = f;
 	return 0;
+}
+
+const char *
+ls_fetch_why(const struct ls_fetch *f)
+{
+	return f->why;
 }
 
 void
@@ -104,6 +193,7 @@ ls_fetch_free(struct ls_fetch *f)
 		event_free(f->deadline);
 	if (f->base)
 		event_base_free(f->base);
+	SSL_CTX_free(f->tls);
 	free(f);
 }
 
@@ -183,7 +273,9 @@ fetch_send(struct ls_fetch *f, struct evhttp_connection *evcon, const char *path
 	if (evhttp_add_header(headers, "Host", f->authority) != 0 ||
 		evhttp_add_header(headers, "Connection", "close") != 0 ||
 		evhttp_add_header(headers, "Accept",
-			"application/json, application/x-ndjson") != 0) {
+			"application/json, application/x-ndjson") != 0 ||
+		(f->bearer[0] != '\0' &&
+			evhttp_add_header(headers, "Authorization", f->bearer) != 0)) {
 		evhttp_request_free(req);
 		return -ENOMEM;
 	}
@@ -210,18 +302,64 @@ fetch_beyond(void *arg)
 	(void)event_base_loopbreak(f->base);
 }
 
+/* The end of a connection: NULL with f->tls: out of memory. */
+static struct bufferevent *
+fetch_end(struct ls_fetch *f)
+{
+	struct in6_addr any;
+	struct bufferevent *bev = NULL;
+	bool ip = inet_pton(AF_INET, f->host, &any) == 1 ||
+		inet_pton(AF_INET6, f->host, &any) == 1;
+
+	f->ssl = SSL_new(f->tls);
+	if (f->ssl &&
+		(ip ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(f->ssl), f->host)
+		    : SSL_set1_host(f->ssl, f->host) &&
+					SSL_set_tlsext_host_name(f->ssl, f->host)) == 1)
+		bev = bufferevent_openssl_socket_new(f->base, -1, f->ssl,
+			BUFFEREVENT_SSL_CONNECTING, BEV_OPT_CLOSE_ON_FREE);
+	if (!bev)
+		SSL_free(f->ssl);
+	else
+		(void)SSL_up_ref(f->ssl); /* cannot fail: for fetch_judge */
+	return bev;
+}
+
+/* A connection that failed because of a certificate. */
+static void
+fetch_judge(struct ls_fetch *f)
+{
+	long code = f->ssl ? SSL_get_verify_result(f->ssl) : X509_V_OK;
+
+	SSL_free(f->ssl);
+	f->ssl = NULL;
+	if (f->rc != -ENOTCONN || code == X509_V_OK)
+		return;
+	f->rc = -EACCES;
+	(void)snprintf(f->why, sizeof(f->why), "%s",
+		X509_verify_cert_error_string(code));
+}
+
 static int
 fetch_run(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetched *ret)
 {
+	struct bufferevent *end = f->tls ? fetch_end(f) : NULL;
 	struct evhttp_connection *evcon;
 	int rc;
 
+	if (f->tls && !end)
+		return -ENOMEM;
 	memset(&f->got, 0, sizeof(f->got));
 	f->rc = 0;
 	f->stream = stream;
-	evcon = evhttp_connection_base_new(f->base, NULL, f->host, f->port);
-	if (!evcon)
+	evcon = evhttp_connection_base_bufferevent_new(f->base, NULL, end, f->host,
+		f->port);
+	if (!evcon) {
+		if (end)
+			bufferevent_free(end);
+		fetch_judge(f);
 		return -ENOMEM;
+	}
 	evhttp_connection_set_timeout_tv(evcon, &f->timeout);
 	evhttp_connection_set_max_headers_size(evcon, LS_HTTP_HEADER_MAX_BYTES);
 	evhttp_connection_set_max_body_size(evcon,
@@ -242,6 +380,7 @@ fetch_run(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetched 
 	if (rc == 0 && event_base_dispatch(f->base) < 0)
 		rc = -EIO;
 	(void)event_del(f->deadline); /* cannot fail */
+	fetch_judge(f);
 	evhttp_connection_free(evcon);
 	if (rc == 0)
 		rc = f->rc;

@@ -4,7 +4,8 @@
  *
  * Owner:   the only thread; has a loop of its own.
  * Units:   ns.
- * Errors:  -LS_EPARSE the URL is not http://HOST[:PORT], -ENOTCONN no answer,
+ * Errors:  -LS_EPARSE the URL is not http[s]://HOST[:PORT], -EACCES the certificate of
+ *          the server is not accepted, -ENOTCONN no answer,
  *          -ETIMEDOUT no whole answer in time, -LS_ELIMIT the answer is too long,
  *          -ENOMEM. An HTTP status is no error here.
  * Limits:  LS_CLI_BODY_MAX_BYTES; of a stream LS_CLI_CHUNK_MAX_BYTES a chunk, and
@@ -20,15 +21,28 @@
 
 struct ls_fetch;
 
+/* Why the certificate of the server was not accepted (after -EACCES). */
+const char *ls_fetch_why(const struct ls_fetch *f);
+
 struct ls_fetched {
 	int status;
 	char *text; /* NUL-terminated beyond len; the caller frees */
 	size_t len;
 };
 
-/* Prepares to ask a server, "http://127.0.0.1:7118". */
-int ls_fetch_new(const char *server, uint64_t timeout_ns,
-	struct ls_fetch **ret) LS_MUSTCHECK;
+struct ls_fetch_options {
+	const char *server; /* "http://127.0.0.1:7118", or https */
+	uint64_t timeout_ns;
+	/* files; "": those of the system, and no token */
+	const char *ca_file, *token_file;
+};
+
+/*
+ * Prepares to ask a server. text: on failure, what is wrong. -errno: ca_file or
+ * token_file cannot be used.
+ */
+int ls_fetch_new(const struct ls_fetch_options *o, struct ls_fetch **ret, char *text,
+	size_t size) LS_MUSTCHECK;
 void ls_fetch_free(struct ls_fetch *f);
 
 /*

@@ -3,6 +3,7 @@
 #include "web/cli/term.h"
 #include "proto/base/err.h"
 #include "proto/base/mem.h"
+#include "proto/base/conf.h"
 #include "proto/base/text.h"
 #include <math.h>
 #include <stdarg.h>
@@ -300,7 +301,7 @@ ls_term_time(struct ls_term *t, const json_t *v, const char *path, bool day)
 	char canonical[32];
 	int64_t us = 0;
 
-	if (!at || ls_text_parse_time(at, 0, &us) != 0)
+	if (!at || ls_conf_parse_time(at, 0, &us) != 0)
 		return "unknown";
 	ls_text_time(canonical, us);
 	return day ? ls_term_format(t, "%.10s %.8sZ", canonical, canonical + 11)
@@ -320,8 +321,8 @@ ls_term_between(const json_t *v, const char *from, const char *to, double *ret_s
 	const char *a = ls_pick_text(v, from), *b = ls_pick_text(v, to);
 	int64_t a_us = 0, b_us = 0;
 
-	if (!a || !b || ls_text_parse_time(a, 0, &a_us) != 0 ||
-		ls_text_parse_time(b, 0, &b_us) != 0)
+	if (!a || !b || ls_conf_parse_time(a, 0, &a_us) != 0 ||
+		ls_conf_parse_time(b, 0, &b_us) != 0)
 		return false;
 	*ret_s = (double)(b_us - a_us) / 1e6;
 	return true;

@@ -24,12 +24,12 @@ ls_asset_find(const char *path)
 int
 ls_asset_read(const struct ls_asset *a, const char *root, struct evbuffer *out)
 {
-	const char *name = strrchr(a->path, '/') + 1;
+	const char *name = strrchr(a->path, '/'); /* the slash, too */
 	char path[LS_ASSET_PATH_MAX_BYTES];
 	struct stat st;
 	int fd, got = 0, rc = 0;
 
-	if (snprintf(path, sizeof(path), "%s/%s", root, name) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s%s", root, name) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)

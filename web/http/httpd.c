@@ -5,6 +5,7 @@
 #include "proto/base/expose.h"
 #include "proto/base/http.h"
 #include "proto/base/loop.h"
+#include "web/http/access.h"
 #include "web/http/assets.h"
 #include "web/http/metrics.h"
 #include "web/http/reply.h"
@@ -327,14 +328,16 @@ exchange_may_write(struct exchange *x, struct evhttp_request *req)
 	const char *host = evhttp_find_header(headers, "Host");
 	const char *type = evhttp_find_header(headers, "Content-Type");
 
-	if (!x->h->loopback) {
+	const char *scheme = x->h->options.access ? "https://" : "http://";
+
+	if (!x->h->loopback && !x->h->options.access) {
 		exchange_refuse(x, 403, "forbidden", "Forbidden",
-			"writes are taken on a loopback address only");
+			"without --http-keys writes are accepted on a loopback address only");
 	} else if (origin &&
-		(strncmp(origin, "http://", 7) != 0 || !host ||
-			strcasecmp(origin + 7, host) != 0)) {
+		(strncmp(origin, scheme, strlen(scheme)) != 0 || !host ||
+			strcasecmp(origin + strlen(scheme), host) != 0)) {
 		exchange_refuse(x, 403, "forbidden", "Forbidden",
-			"writes are not taken from a page of another origin");
+			"a write from a page of another origin is refused");
 	} else if (!type || strncasecmp(type, "application/json", 16) != 0) {
 		exchange_refuse(x, 415, "bad-type", "Unsupported media type",
 			"the body must be application/json");
@@ -342,6 +345,40 @@ exchange_may_write(struct exchange *x, struct evhttp_request *req)
 		return true;
 	}
 	return false;
+}
+
+static void
+exchange_problem_access(struct exchange *x, const struct ls_problem *p)
+{
+	if (p->status == 401)
+		ls_reply_header(x->reply, "WWW-Authenticate", "Bearer");
+	if (p->status == 429)
+		ls_reply_header(x->reply, "Retry-After", "1");
+	exchange_problem(x, p);
+}
+
+/* The page's way to send its token with each request. */
+static void
+exchange_session(struct exchange *x)
+{
+	char cookie[LS_ACCESS_COOKIE_BYTES];
+	const char *name = "";
+	struct ls_problem p;
+
+	if (!x->h->options.access) {
+		exchange_refuse(x, 403, "forbidden", "Forbidden",
+			"this collector asks for no token");
+		return;
+	}
+	if (x->request.token[0] != '\0' &&
+		ls_access_check_token(x->h->options.access, x->request.token,
+			LS_SCOPE_READ, ls_loop_now(x->h->loop), &name, &p) != 0) {
+		exchange_problem_access(x, &p);
+		return;
+	}
+	ls_access_cookie(x->request.token, cookie);
+	ls_reply_header(x->reply, "Set-Cookie", cookie);
+	exchange_json(x, json_pack("{s:s}", "name", name));
 }
 
 static void
@@ -359,6 +396,8 @@ exchange_write(struct exchange *x)
 		exchange_failed(x, -ENOMEM);
 	else if (ls_api_body(text, len, &x->request, &p) != 0)
 		exchange_problem(x, &p);
+	else if (x->request.route == LS_ROUTE_SESSION)
+		exchange_session(x);
 	else
 		exchange_ask(x);
 }
@@ -374,6 +413,7 @@ exchange_run(struct exchange *x)
 		exchange_ask(x);
 		break;
 	case LS_ANSWER_WRITE:
+	case LS_ANSWER_SESSION:
 		exchange_write(x);
 		break;
 	case LS_ANSWER_STORED:
@@ -438,7 +478,8 @@ exchange_admit(struct exchange *x, struct evhttp_request *req)
 	if (bad_length) {
 		ls_reply_header(x->reply, "Connection", "close");
 		exchange_refuse(x, 400, "bad-length", "Bad length", bad_length);
-	} else if (!ls_http_host_is_ours(req, x->h->loopback, x->h->options.names)) {
+	} else if (!x->h->options.access && /* else the name is in our certificate */
+		!ls_http_host_is_ours(req, x->h->loopback, x->h->options.names)) {
 		x->h->refused_count++;
 		exchange_refuse(x, 421, "wrong-host", "Misdirected request",
 			LS_HTTP_WRONG_HOST);
@@ -446,6 +487,49 @@ exchange_admit(struct exchange *x, struct evhttp_request *req)
 		return true;
 	}
 	return false;
+}
+
+/* What a token must allow for a route: the page itself and probes need none. */
+static enum ls_scope
+exchange_needs(const struct exchange *x)
+{
+	switch (ls_api_route(x->request.route)->answer) {
+	case LS_ANSWER_ASSET:
+	case LS_ANSWER_HEALTH:
+	case LS_ANSWER_READY:
+	case LS_ANSWER_SESSION:
+		return LS_SCOPE_NONE;
+	case LS_ANSWER_WRITE:
+		return LS_SCOPE_WRITE;
+	case LS_ANSWER_PAGE:
+	case LS_ANSWER_OBJECT:
+	case LS_ANSWER_STEPS:
+	case LS_ANSWER_SERIES:
+	case LS_ANSWER_STORED:
+	case LS_ANSWER_EXPORT:
+	case LS_ANSWER_METRICS:
+	case LS_ANSWER_VERSION:
+		break;
+	}
+	return LS_SCOPE_READ;
+}
+
+/* Runs it, if its sender may ask for it. */
+static void
+exchange_authorize(struct exchange *x, struct evhttp_request *req)
+{
+	enum ls_scope needs = exchange_needs(x);
+	const char *who = "";
+	struct ls_problem p;
+
+	if (x->h->options.access && needs != LS_SCOPE_NONE &&
+		ls_access_check(x->h->options.access, req, needs,
+			ls_loop_now(x->h->loop), &who, &p) != 0) {
+		exchange_problem_access(x, &p);
+		return;
+	}
+	(void)snprintf(x->request.ask.who, sizeof(x->request.ask.who), "%s", who);
+	exchange_run(x);
 }
 
 /* The links of alerts and of the command line, /f/ID and /j/JOB, lead to the page. */
@@ -480,11 +564,11 @@ exchange_route(struct exchange *x, struct evhttp_request *req)
 	if (rc == 0 || p.parameter[0] != '\0')
 		x->route = x->request.route;
 	writes = x->route < LS_ROUTE_COUNT &&
-		ls_api_route(x->request.route)->answer == LS_ANSWER_WRITE;
+		strcmp(ls_api_route(x->request.route)->method, "POST") == 0;
 	if (writes ? method != EVHTTP_REQ_POST : !get)
 		exchange_wrong_method(x, writes ? "POST" : "GET, HEAD");
 	else if (rc == 0)
-		exchange_run(x);
+		exchange_authorize(x, req);
 	else if (rc == -LS_EUNKNOWN && ls_asset_find(path))
 		exchange_asset(x, path);
 	else if (rc == -LS_EUNKNOWN &&
@@ -596,6 +680,8 @@ httpd_start(struct ls_httpd *h)
 		.header_max = LS_HTTP_HEADER_MAX_BYTES,
 		.body_max = LS_HTTP_BODY_MAX_BYTES,
 		.unread_max = LS_HTTP_UNREAD_MAX_BYTES,
+		.accept = h->options.access ? ls_access_accept : NULL,
+		.arg = h->options.access,
 		.answer = &httpd_answer,
 	});
 	if (!h->clients)
@@ -614,7 +700,7 @@ ls_httpd_new(struct ls_loop *loop, const struct ls_httpd_options *options,
 	struct ls_httpd *h;
 	int rc;
 
-	if (!loopback && !options->insecure)
+	if (!loopback && !options->insecure && !options->access)
 		return -EPERM;
 	h = calloc(1, sizeof(*h));
 	if (!h)

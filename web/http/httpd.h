@@ -5,16 +5,18 @@
  *
  *     evhttp -> api (what is asked) -> backend -> answer -> reply
  *
- * Only GET and HEAD. The Host header must be one of ours (ls_http_host_is_ours), so that
- * a page from elsewhere cannot reach us by rebinding its own name (421 otherwise).
- * There is no CORS. A client that sends no whole request within LS_HTTP_TIMEOUT_S is
- * dropped; an answer that takes the backend longer than that is a 503. At
- * LS_HTTP_CONNECTIONS_MAX the idlest connection of whoever holds most makes room.
+ * Only GET and HEAD, and POST for writes. With `access` it is HTTPS, and each request but
+ * those for the page and for health needs a token. Without, the Host header must be one
+ * of ours (ls_http_host_is_ours), so that a page from elsewhere cannot reach us by
+ * rebinding its own name (421 otherwise); with it the certificate does that. There is no
+ * CORS. A client that sends no whole request within LS_HTTP_TIMEOUT_S is dropped; an
+ * answer that takes the backend longer than that is a 503. At LS_HTTP_CONNECTIONS_MAX the
+ * idlest connection of whoever holds most makes room.
  *
  * Owner:   the loop thread.
  * Units:   as in web/api/backend.h.
- * Errors:  -EPERM not a loopback address and not `insecure`; -EADDRINUSE and its like;
- *          -ENOMEM.
+ * Errors:  -EPERM not a loopback address, not `insecure` and no `access`; -EADDRINUSE and
+ *          its like; -ENOMEM.
  * Limits:  LS_HTTP_HEADER_MAX_BYTES, LS_HTTP_BODY_MAX_BYTES, LS_HTTP_TIMEOUT_S,
  *          LS_HTTP_CONNECTIONS_MAX.
  */
@@ -27,6 +29,7 @@
 #include "proto/limits.h"
 #include "web/api/backend.h"
 
+struct ls_access;
 struct ls_httpd;
 struct ls_loop;
 
@@ -39,6 +42,7 @@ struct ls_httpd_options {
 		[LS_CONF_VALUE_MAX_BYTES]; /* "NAME,...": of ours in the Host header */
 	unsigned timeout_s; /* 0: LS_HTTP_TIMEOUT_S */
 	bool insecure; /* an address that others can reach, without a password */
+	struct ls_access *access; /* NULL: plain, and no tokens; outlives the server */
 };
 
 /*

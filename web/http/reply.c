@@ -102,9 +102,13 @@ static const struct {
 	{ 303, "See Other" },
 	{ 304, "Not Modified" },
 	{ 400, "Bad Request" },
+	{ 401, "Unauthorized" },
+	{ 403, "Forbidden" },
 	{ 404, "Not Found" },
 	{ 405, "Method Not Allowed" },
+	{ 415, "Unsupported Media Type" },
 	{ 421, "Misdirected Request" },
+	{ 429, "Too Many Requests" },
 	{ 503, "Service Unavailable" },
 	{ 504, "Gateway Timeout" },
 };

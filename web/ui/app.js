@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts the page together: what the address says is read from the API every two seconds and shown.
 import { byId, copy, el, quote, replace, safe } from "./dom.js";
-import { findingUrl, get, jobUrl, Refused } from "./client.js";
+import { findingUrl, get, jobUrl, Refused, sign } from "./client.js";
 import { explain, list } from "./findings.js";
 import { chart } from "./chart.js";
 import { Heatmap } from "./heatmap.js";
@@ -47,6 +47,7 @@ async function refresh() {
 	const asked = read();
 	const mine = ++turn;
 	const job = await choose(asked);
+	byId("sign-out").hidden = !secure;
 	if (job === null) {
 		notice("No data yet: no job has reported a step. Start a job on a host with an agent.");
 		return;
@@ -71,8 +72,36 @@ async function refresh() {
 const worst = () => data.findings.filter(text.isOpen)
 	.sort((a, b) => (b.impact?.chips_lost ?? 0) - (a.impact?.chips_lost ?? 0))[0];
 
+const signed = (token) => sign(token).then(() => {
+	byId("sign-in")?.remove();
+	return loop(true);
+}, failed);
+
+// The page has no token: a form for one. Nothing is read meanwhile.
+function askToken() {
+	if (byId("sign-in")) {
+		notice("This token is not known here.");
+		return;
+	}
+	notice("This collector asks for a token. lockstep keys token makes one.");
+	const token = el("input", { type: "password", autocomplete: "current-password", required: "" });
+	const form = el("form", { id: "sign-in", class: "notice" }, el("label", {}, "Token ", token),
+		el("button", { type: "submit" }, "Sign in"));
+	form.addEventListener("submit", (e) => {
+		e.preventDefault();
+		signed(token.value.trim());
+		token.value = "";
+	});
+	byId("notice").after(form);
+	token.focus();
+}
+
 function failed(error) {
-	if (error instanceof Refused && error.status === 404)
+	const unknown = error instanceof Refused && error.status === 401;
+	byId("main").hidden ||= unknown;
+	if (unknown)
+		askToken();
+	else if (error instanceof Refused && error.status === 404)
 		notice(`Not known here: ${safe(error.message)}. Choose another job.`);
 	else if (error instanceof Refused)
 		notice(`The collector rejects the request: ${safe(error.message)}`);
@@ -83,7 +112,7 @@ function failed(error) {
 
 async function loop(once) {
 	clearTimeout(timer);
-	if (!view.paused || once) {
+	if ((!view.paused || once) && !byId("sign-in")) {
 		try {
 			await refresh();
 		} catch (error) {
@@ -178,7 +207,9 @@ function chartTable() {
 	drawChart();
 }
 
-const server = () => (location.origin === "http://127.0.0.1:7118" ? "" : `--server ${quote(location.origin)} `);
+// The commands to copy name a file and a variable, never the token itself.
+const secure = location.protocol === "https:";
+const server = () => secure ? `--server ${quote(location.origin)} --token-file TOKEN ` : (location.origin === "http://127.0.0.1:7118" ? "" : `--server ${quote(location.origin)} `);
 const cli = () => (read().finding ? `lockstep ${server()}explain ${quote(read().finding)}`
 	: `lockstep ${server()}status ${quote(view.job ?? "")}`);
 const api = () => location.origin + (read().finding ? findingUrl(read().finding) : jobUrl(view.job ?? ""));
@@ -211,7 +242,8 @@ function start() {
 	byId("pause").addEventListener("click", pause);
 	byId("copy-link").addEventListener("click", copyLink);
 	byId("copy-cli").addEventListener("click", copyCli);
-	byId("copy-curl").addEventListener("click", () => copy(`curl -s ${quote(api())}`, "curl command"));
+	byId("copy-curl").addEventListener("click", () => copy(`curl -s ${secure ? '-H "Authorization: Bearer $TOKEN" ' : ""}${quote(api())}`, "curl command"));
+	byId("sign-out").addEventListener("click", () => signed(""));
 	byId("heat-table").addEventListener("click", heatTable);
 	byId("chart-table").addEventListener("click", chartTable);
 	byId("skip").addEventListener("click", (e) => { e.preventDefault(); byId("main").focus(); });

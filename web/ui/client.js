@@ -33,5 +33,15 @@ export async function get(url) {
 	return { body, fresh: true };
 }
 
+// Has the browser keep a token, or forget it (""), and send it with each request.
+export async function sign(token) {
+	const response = await fetch("/api/v1/session", {
+		method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }),
+	});
+	kept.clear();
+	if (!response.ok)
+		throw new Refused(response.status, await response.json().catch(() => null));
+}
+
 export const jobUrl = (job, rest = "") => `/api/v1/jobs/${encodeURIComponent(job)}${rest}`;
 export const findingUrl = (id) => `/api/v1/findings/${encodeURIComponent(id)}`;

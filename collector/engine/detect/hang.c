@@ -30,6 +30,7 @@ enum hang_place { HANG_UNKNOWN, HANG_BETWEEN, HANG_WAITS, HANG_MASKED, HANG_WORK
 struct hang_count {
 	size_t expected; /* workers of the attempt, those that are gone too */
 	size_t place[HANG_WORKS + 1];
+	size_t crashed; /* whose process crashed or was killed */
 	int64_t marked_us; /* newest mark of anybody */
 	uint64_t step; /* least step of those in one */
 };
@@ -70,6 +71,7 @@ hang_count(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 			continue;
 		}
 		c.place[place]++;
+		c.crashed += w->state == LS_WORKER_CRASHED;
 		if (w->has_live && w->live_since_us > c.marked_us)
 			c.marked_us = w->live_since_us;
 		if (place >= HANG_WAITS && w->live.step < c.step)
@@ -78,10 +80,18 @@ hang_count(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 	return c;
 }
 
+static double
+hang_limit_s(const struct ls_job *j)
+{
+	return fmax(HANG_MEDIANS * j->detect.step_s, HANG_QUIET_S);
+}
+
 static bool
 hang_stands_still(const struct ls_job *j, const struct hang_count *c, int64_t now_us)
 {
-	double limit_s = fmax(HANG_MEDIANS * j->detect.step_s, HANG_QUIET_S);
+	/* whom a dead process keeps waiting waits in vain, however long steps are */
+	bool vain = c->crashed > 0 && c->place[HANG_WAITS] + c->crashed == c->expected;
+	double limit_s = vain ? HANG_QUIET_S : hang_limit_s(j);
 	size_t fresh = c->expected - c->place[HANG_UNKNOWN];
 
 	if (j->detect.judged < HANG_JUDGED || fresh == 0 || 2 * fresh < c->expected ||
@@ -313,7 +323,7 @@ ls_hang_look(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	struct ls_engine_hang seen = {
 		.job = j->name, .attempt = j->attempt, .t_us = now_us, .ranks = ranks
 	};
-	double limit_s = fmax(HANG_MEDIANS * j->detect.step_s, HANG_QUIET_S);
+	double limit_s = j->gone > 0 ? HANG_QUIET_S : hang_limit_s(j);
 
 	/*
 	 * Steps close: not looked at worker by worker. Nor in the moment of a closing:

@@ -4,7 +4,8 @@
  * in one step that took far too long. Who has not entered the barrier that the others
  * wait in holds the job up.
  *
- *   while it lasts   nobody has made a mark for max(10 median steps, 10 s), and most workers tell so
+ *   while it lasts   nobody has made a mark for max(10 median steps, 10 s), and most workers tell so;
+ *                    for 10 s where all wait whose process did not crash
  *   afterwards       a step of 10 medians, and at least 2 s (a lossy link alone makes 1.7 s)
  *
  * Not a hang: what all do together (own work of most fills the step), checkpoints,

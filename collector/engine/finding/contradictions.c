@@ -184,6 +184,57 @@ ls_contradictions(const struct ls_engine *e, const struct ls_job *j,
 	return to.count;
 }
 
+/* Different numbers of slices; more slices than that number; a slice with more workers than
+ * its share. Nobody is lost by any of them. */
+static json_t *
+contradictions_slices(const struct ls_engine *e, const struct ls_job *j)
+{
+	uint32_t *workers = calloc(j->slices.count, sizeof(*workers));
+	const struct ls_worker_info *most = NULL, *least = NULL, *crowd = NULL;
+	uint32_t used = 0, crowded = 0;
+	json_t *line = NULL;
+
+	for (size_t i = 0; workers != NULL && i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+		uint32_t n;
+
+		if (!contradictions_is_there(w))
+			continue;
+		n = ++workers[j->slices.of[i]];
+		used += n == 1;
+		if (n > crowded) {
+			crowded = n;
+			crowd = &w->info;
+		}
+		if (w->info.slices == 0)
+			continue;
+		if (most == NULL || w->info.slices > most->slices)
+			most = &w->info;
+		if (least == NULL || w->info.slices < least->slices)
+			least = &w->info;
+	}
+	free(workers);
+	if (most == NULL)
+		return NULL;
+	if (most->slices != least->slices)
+		line = json_sprintf(
+			"%s says that the job has %d slices, %s says %d: set "
+			"MEGASCALE_NUM_SLICES to one number",
+			least->host, (int)least->slices, most->host, (int)most->slices);
+	else if (used > (uint32_t)most->slices)
+		line = json_sprintf(
+			"%s says that the job has %d slices, and its workers "
+			"are in %u: set LOCKSTEP_SLICE",
+			most->host, (int)most->slices, used);
+	else if (j->world > 0 && j->world % most->slices == 0 &&
+		crowded > (uint32_t)(j->world / most->slices))
+		line = json_sprintf("slice \"%s\" has %u workers, and %d workers in %d "
+				    "slices make %d in each: set LOCKSTEP_SLICE",
+			crowd->slice, crowded, (int)j->world, (int)most->slices,
+			(int)(j->world / most->slices));
+	return line;
+}
+
 json_t *
 ls_contradiction_line(const struct ls_contradiction *c)
 {
@@ -201,6 +252,8 @@ ls_view_contradictions(const struct ls_engine *e, const struct ls_job *j)
 	for (size_t i = 0; i < n && lines != NULL; i++)
 		ls_ignore(
 			json_array_append_new(lines, ls_contradiction_line(&list[i])));
+	if (j->has_slices)
+		ls_ignore(json_array_append_new(lines, contradictions_slices(e, j)));
 	n = 0;
 	for (size_t i = 0;
 		j->has_refused && i < j->count && n < LS_CONTRADICTIONS_SHOWN; i++) {

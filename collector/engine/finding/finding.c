@@ -300,23 +300,40 @@ finding_render_missing(const struct ls_finding *f)
 	return missing;
 }
 
+struct finding_time {
+	char text[24];
+};
+
+/* A duration as a person reads it: "12.3 ms", "2.99 s", "1200 s". */
+static struct finding_time
+finding_time(double s)
+{
+	bool is_ms = fabs(s) < 0.9995;
+	double v = is_ms ? s * 1e3 : s;
+	struct finding_time t;
+
+	(void)snprintf(t.text, sizeof(t.text), fabs(v) < 999.5 ? "%.3g %s" : "%.0f %s",
+		v, is_ms ? "ms" : "s");
+	return t;
+}
+
 /* Single steps that wait for one worker. */
 static json_t *
 finding_render_rhythm(const struct ls_finding *f, const char *cause)
 {
 	if (f->scope == LS_SCOPE_JOB)
 		return json_sprintf(
-			"steps wait for a different worker each time, %.3g ms on "
+			"steps wait for a different worker each time, %s on "
 			"average: %s",
-			f->blame_s * 1e3, cause);
+			finding_time(f->blame_s).text, cause);
 	if (f->period_s > 0)
-		return json_sprintf(
-			"%s rank %d delays a step by %.3g ms every %.3g s: %s",
-			f->who.host, f->who.rank, f->blame_s * f->period_steps * 1e3,
-			f->period_s, cause);
-	return json_sprintf("%s rank %d delays each %.0fth step by %.3g ms: %s",
-		f->who.host, f->who.rank, f->period_steps,
-		f->blame_s * f->period_steps * 1e3, cause);
+		return json_sprintf("%s rank %d delays a step by %s every %s: %s",
+			f->who.host, f->who.rank,
+			finding_time(f->blame_s * f->period_steps).text,
+			finding_time(f->period_s).text, cause);
+	return json_sprintf("%s rank %d delays each %.0fth step by %s: %s", f->who.host,
+		f->who.rank, f->period_steps,
+		finding_time(f->blame_s * f->period_steps).text, cause);
 }
 
 /* Of whom it is, as a title begins. */
@@ -350,12 +367,13 @@ finding_render_claim(const struct ls_finding *f)
 		return json_incref(json_array_get(f->said, 0));
 	if (f->kind == LS_KIND_HANG && f->scope == LS_SCOPE_JOB)
 		return json_sprintf(
-			"the job has made no progress in step %llu for %.3g s: %s",
-			(unsigned long long)f->since_step, f->blame_s, cause);
+			"the job has made no progress in step %llu for %s: %s",
+			(unsigned long long)f->since_step,
+			finding_time(f->blame_s).text, cause);
 	if (f->kind == LS_KIND_HANG)
-		return json_sprintf("%s rank %d holds up step %llu for %.3g s: %s",
+		return json_sprintf("%s rank %d holds up step %llu for %s: %s",
 			f->who.host, f->who.rank, (unsigned long long)f->since_step,
-			f->blame_s, cause);
+			finding_time(f->blame_s).text, cause);
 	if (f->detector >= LS_DETECT_PERIODIC)
 		return finding_render_rhythm(f, cause);
 	if (f->scope == LS_SCOPE_JOB &&
@@ -365,19 +383,20 @@ finding_render_claim(const struct ls_finding *f)
 			cause = "cause not visible";
 		if (f->slope_s > 0)
 			return json_sprintf(
-				"steps take longer and longer, now %.3g ms longer than "
-				"before and %.3g ms more every 1000 steps: %s",
-				f->blame_s * 1e3, f->slope_s * 1e6, cause);
-		return json_sprintf("all steps take %.3g ms longer than before: %s",
-			f->blame_s * 1e3, cause);
+				"steps take longer and longer, now %s longer than "
+				"before and %s more every 1000 steps: %s",
+				finding_time(f->blame_s).text,
+				finding_time(f->slope_s * 1e3).text, cause);
+		return json_sprintf("all steps take %s longer than before: %s",
+			finding_time(f->blame_s).text, cause);
 	}
 	if (f->scope == LS_SCOPE_JOB)
-		return json_sprintf("every step takes %.3g ms longer: %s",
-			f->blame_s * 1e3, cause);
+		return json_sprintf("every step takes %s longer: %s",
+			finding_time(f->blame_s).text, cause);
 	if (f->replica)
 		return json_sprintf(
-			"%s rank %d takes %.3g ms a step longer than its peers at equal load: %s",
-			f->who.host, f->who.rank, f->blame_s * 1e3, cause);
+			"%s rank %d takes %s a step longer than its peers at equal load: %s",
+			f->who.host, f->who.rank, finding_time(f->blame_s).text, cause);
 	finding_name(f, name, sizeof(name));
 	if (f->blame_s < FINDING_NOTHING * f->step_s)
 		return json_sprintf(
@@ -385,10 +404,10 @@ finding_render_claim(const struct ls_finding *f)
 			name, cause);
 	if (f->intermittent)
 		return json_sprintf(
-			"%s delays some of the steps, by %.3g ms a step on average: %s",
-			name, f->blame_s * 1e3, cause);
-	return json_sprintf("%s delays every step by %.3g ms: %s", name,
-		f->blame_s * 1e3, cause);
+			"%s delays some of the steps, by %s a step on average: %s",
+			name, finding_time(f->blame_s).text, cause);
+	return json_sprintf("%s delays every step by %s: %s", name,
+		finding_time(f->blame_s).text, cause);
 }
 
 static json_t *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/finding/finding.h"
+#include "proto/base/conf.h"
 #include "proto/base/text.h"
 
 #include <math.h>
@@ -32,7 +33,7 @@ finding_get_time(const json_t *o, const char *key)
 	const char *text = json_string_value(json_object_get(o, key));
 	int64_t t_us;
 
-	if (text == NULL || ls_text_parse_time(text, 0, &t_us) != 0)
+	if (text == NULL || ls_conf_parse_time(text, 0, &t_us) != 0)
 		return 0;
 	return t_us;
 }

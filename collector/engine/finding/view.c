@@ -619,10 +619,11 @@ view_findings_wants(const struct ls_finding *f, const struct ls_view_findings *a
 	return f->json != NULL && view_is(f->who.job, ask->job) &&
 		(open ? ls_finding_is_open(f)
 		      : view_is(ls_finding_status_name(f->status), ask->status)) &&
-		view_is(json_string_value(json_object_get(f->json, "severity")),
-			ask->severity) &&
 		view_is(ls_finding_kind_name(f->kind), ask->kind) &&
-		(view_is("", ask->host) || view_finding_names(f, ask->host));
+		(view_is("", ask->host) || view_finding_names(f, ask->host)) &&
+		(view_is("", ask->severity) || /* looked up last: it costs most */
+			view_is(json_string_value(json_object_get(f->json, "severity")),
+				ask->severity));
 }
 
 static const struct ls_finding *
@@ -660,6 +661,14 @@ ls_view_findings(const struct ls_engine *e, const struct ls_view_findings *ask,
 		last = f;
 	}
 	return view_page(items, i == 0 ? NULL : last != NULL ? last->id : "", ret_page);
+}
+
+const char *
+ls_view_host_of(const struct ls_engine *e, const char *job, size_t i)
+{
+	const struct ls_job *j = ls_engine_find_job(e, job);
+
+	return j != NULL && i < j->count ? e->workers[j->slots[i]].info.host : NULL;
 }
 
 int

@@ -92,6 +92,9 @@ int ls_view_grid(const struct ls_engine *e, const char *job, enum ls_grid_metric
 	const struct ls_view_range *range, size_t rows, size_t cols,
 	json_t **ret_grid) LS_MUSTCHECK;
 
+/* Host of the job's i-th worker; NULL: it has no more. */
+const char *ls_view_host_of(const struct ls_engine *e, const char *job, size_t i);
+
 /* One finding by id. */
 int ls_view_finding(const struct ls_engine *e, const char *id,
 	json_t **ret_finding) LS_MUSTCHECK;

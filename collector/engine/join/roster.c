@@ -194,7 +194,7 @@ roster_reset_job(struct ls_job *j)
 		j->stages.count = 0;
 	j->world = j->world_least = j->rank_most = 0;
 	j->gone = j->twins = 0;
-	j->has_refused = false;
+	j->has_refused = j->has_slices = false;
 	free(j->lost);
 	j->lost = NULL;
 	j->lost_count = 0;
@@ -843,6 +843,8 @@ roster_declare(struct ls_engine *e, const struct ls_worker_info *info, bool reco
 	w->info.step_confidence = info->step_confidence;
 	if (info->owner != 0)
 		w->info.owner = info->owner; /* a restarted pod may have another */
+	w->info.slices = info->slices;
+	j->has_slices = j->has_slices || info->slices > 0;
 	memcpy(w->info.refused_rank, info->refused_rank, sizeof(info->refused_rank));
 	j->has_refused = j->has_refused || info->refused_rank[0] != '\0';
 	*ret_worker = roster_handle(e, w);

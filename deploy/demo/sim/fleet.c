@@ -14,12 +14,6 @@
 #define FLEET_SCRATCH_BYTES 65536u
 #define FLEET_NS_PER_S 1000000000ull
 
-uint64_t
-sim_fleet_random(struct sim_fleet *f, uint64_t below)
-{
-	return below > 0 ? sim_next(&f->random) % below : 0;
-}
-
 static void
 fleet_count_waiting(struct sim_fleet *f)
 {
@@ -118,6 +112,24 @@ fleet_make_links(struct sim_fleet *f, uint64_t now)
 	return 0;
 }
 
+/* The certificates of the hosts are read when they connect. */
+static int
+fleet_open_keys(struct sim_fleet *f)
+{
+	char path[LS_CONF_VALUE_MAX_BYTES + 8];
+
+	(void)snprintf(path, sizeof(path), "%s/ca.pem", f->options->keys);
+	f->tls = SSL_CTX_new(TLS_client_method());
+	if (f->tls == NULL)
+		return -ENOMEM;
+	SSL_CTX_set_verify(f->tls, SSL_VERIFY_PEER, NULL);
+	(void)SSL_CTX_set_mode(f->tls, SSL_MODE_RELEASE_BUFFERS);
+	if (SSL_CTX_load_verify_locations(f->tls, path, NULL) == 1)
+		return 0;
+	ls_log(LS_LOG_ERR, "sim", "%s: no certificates in PEM", path);
+	return -EINVAL;
+}
+
 int
 sim_fleet_new(struct ls_loop *loop, const struct sim_options *o,
 	const struct sim_slow *slow, const struct sim_misbehave *misbehave,
@@ -146,6 +158,8 @@ sim_fleet_new(struct ls_loop *loop, const struct sim_options *o,
 	if (f->jitter_ns < SIM_JITTER_MIN_NS)
 		f->jitter_ns = SIM_JITTER_MIN_NS;
 	rc = sim_net_resolve(o->connect, &f->address);
+	if (rc == 0 && o->keys[0] != '\0')
+		rc = fleet_open_keys(f);
 	if (rc == 0)
 		rc = fleet_make_plan(f, slow, now);
 	f->tally = sim_tally_new(o, now);
@@ -171,6 +185,7 @@ sim_fleet_free(struct sim_fleet *f)
 	while (f->count > 0)
 		sim_link_fini(&f->links[--f->count]);
 	free(f->links);
+	SSL_CTX_free(f->tls);
 	ls_loop_timer_free(f->report_timer);
 	ls_loop_timer_free(f->drain_timer);
 	sim_job_free(f->plan.job);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <event2/buffer.h>
+#include <event2/bufferevent_ssl.h>
 #include <string.h>
 #include <unistd.h>
 #include "proto/base/clock.h"
@@ -13,6 +14,12 @@
 #define LINK_CONNECT_NS 10000000000ull /* to connect, and to greet: as nng's */
 
 static void link_on_timer(evutil_socket_t fd, short what, void *arg);
+
+uint64_t
+sim_fleet_random(struct sim_fleet *f, uint64_t below)
+{
+	return below > 0 ? sim_next(&f->random) % below : 0;
+}
 
 /* --- states and timers ---------------------------------------------------- */
 
@@ -47,9 +54,44 @@ link_set_state(struct sim_link *l, enum sim_link_state to, uint64_t due_ns)
 static void
 link_close(struct sim_link *l)
 {
+	SSL *ssl = l->stream != NULL && l->fleet->tls != NULL
+		? bufferevent_openssl_get_ssl(l->stream)
+		: NULL;
+
+	if (ssl != NULL && l->settled) {
+		/* else OpenSSL does not resume a session that just ended */
+		SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+		SSL_SESSION_free(l->session);
+		l->session = SSL_get1_session(ssl);
+	}
 	if (l->stream != NULL)
 		bufferevent_free(l->stream);
 	l->stream = NULL;
+}
+
+/* A stream that shows the certificate of this agent's host; NULL: it cannot. */
+static struct bufferevent *
+link_secure(struct sim_link *l, int fd)
+{
+	struct sim_fleet *f = l->fleet;
+	char path[LS_PATH_MAX_BYTES], name[LS_HOST_NAME_MAX_BYTES];
+	SSL *ssl = SSL_new(f->tls);
+	bool ok;
+
+	sim_agent_name(name, l->agent.name);
+	(void)snprintf(path, sizeof(path), "%.900s/%s.pem", f->options->keys, name);
+	ok = ssl != NULL && SSL_use_certificate_file(ssl, path, SSL_FILETYPE_PEM) == 1;
+	(void)snprintf(path, sizeof(path), "%.900s/%s.key", f->options->keys, name);
+	ok = ok && SSL_use_PrivateKey_file(ssl, path, SSL_FILETYPE_PEM) == 1;
+	if (!ok) {
+		ls_log(LS_LOG_ERR, "sim", "%s: no certificate and key", path);
+		SSL_free(ssl);
+		return NULL;
+	}
+	if (l->session != NULL)
+		(void)SSL_set_session(ssl, l->session); /* else a full handshake */
+	return bufferevent_openssl_socket_new(ls_loop_base(f->loop), fd, ssl,
+		BUFFEREVENT_SSL_CONNECTING, BEV_OPT_CLOSE_ON_FREE);
 }
 
 /* Closes, and connects again after a random time. */
@@ -281,14 +323,16 @@ link_connect(struct sim_link *l)
 		link_down(l, &f->sums.connect_failures);
 		return;
 	}
-	l->stream = bufferevent_socket_new(ls_loop_base(f->loop), fd,
-		BEV_OPT_CLOSE_ON_FREE);
+	l->stream = f->tls != NULL ? link_secure(l, fd)
+				   : bufferevent_socket_new(ls_loop_base(f->loop), fd,
+					     BEV_OPT_CLOSE_ON_FREE);
 	if (l->stream == NULL)
 		(void)close(fd);
 	else
 		bufferevent_setcb(l->stream, link_on_read, NULL, link_on_event, l);
-	/* without an address: it is connecting already */
-	if (l->stream == NULL || bufferevent_socket_connect(l->stream, NULL, 0) != 0)
+	/* without an address: it is connecting already; TLS has begun then */
+	if (l->stream == NULL ||
+		(f->tls == NULL && bufferevent_socket_connect(l->stream, NULL, 0) != 0))
 		link_down(l, &f->sums.connect_failures);
 	else
 		link_set_state(l, LINK_CONNECTING,
@@ -350,6 +394,7 @@ sim_link_fini(struct sim_link *l)
 	if (event_initialized(&l->timer))
 		(void)event_del(&l->timer);
 	link_close(l);
+	SSL_SESSION_free(l->session);
 	sim_agent_clear(&l->agent);
 }
 

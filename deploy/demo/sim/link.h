@@ -21,6 +21,7 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
+#include <openssl/ssl.h>
 #include "proto/base/loop.h"
 #include "deploy/demo/sim/fleet.h"
 #include "deploy/demo/sim/net.h"
@@ -42,6 +43,7 @@ struct sim_link {
 	struct sim_fleet *fleet;
 	struct event timer;
 	struct bufferevent *stream; /* NULL: none */
+	SSL_SESSION *session; /* of its last connection with TLS, to resume */
 	enum sim_link_state state;
 	bool settled; /* had an OK by this connection */
 	unsigned failures; /* in a row */
@@ -56,6 +58,7 @@ struct sim_fleet {
 	const struct sim_options *options;
 	struct sim_plan plan;
 	struct sim_address address;
+	SSL_CTX *tls; /* NULL: plain */
 	struct sim_tally *tally;
 	struct sim_sums sums;
 	struct ls_loop_timer *report_timer, *drain_timer;

@@ -51,7 +51,7 @@
 #define SIM_CONNECTS_PER_S 5000u
 
 struct sim_options {
-	char connect[LS_CONF_VALUE_MAX_BYTES];
+	char connect[LS_CONF_VALUE_MAX_BYTES], keys[LS_CONF_VALUE_MAX_BYTES];
 	char job[LS_CONF_VALUE_MAX_BYTES], slow[LS_CONF_VALUE_MAX_BYTES];
 	char misbehave[LS_CONF_VALUE_MAX_BYTES];
 	char offline[LS_CONF_VALUE_MAX_BYTES], truth[LS_CONF_VALUE_MAX_BYTES],

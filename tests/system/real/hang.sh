@@ -3,7 +3,8 @@
 # hang.sh [STOPS]: one of four ranks is stopped in mid-run. While it stands, a hang must be told that names its
 # host; or the job, if it was stopped inside the collective: then it is stopped again. It clears
 # when the rank goes on, and the replay of the export says the same. For a rank that is killed
-# while the others wait, the finding is a hang of that rank with cause process_gone.
+# while the others wait, the finding is a hang of that rank with cause process_gone; and where cores stood, by a file of
+# libtpu, is evidence of it.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 RANDOM=1
@@ -76,7 +77,9 @@ agree_wait
 [ "$(grep -c '"type":"hang"' "$work/export.jsonl")" -ge 1 ]
 result $? "what was seen of live slots is in the export"
 
+export LOCKSTEP_STALL_DIR="$work/stalls"
 fresh 4
+mkdir -p "$LOCKSTEP_STALL_DIR"
 workload_start --ranks 4 --steps 0 --slow none --hold 300s
 check "the next job runs" step_wait 120
 rank_pid 1 || die "rank 1 has no process"
@@ -86,6 +89,15 @@ note "$said"
 result "$ret_status" "a critical hang of the killed rank is told while the others wait"
 [[ $said == *" process_gone, open "* ]]
 result $? "its process is gone, it says"
+# Core 3 of chip 1 at all-reduce.7, core 1 of chip 0 at fusion.2 (check_source_stall.c).
+python3 -c '
+import sys
+open(sys.argv[1], "wb").write(bytes.fromhex(
+    "0a35080312310a08080310011a020801121d080118b424284d38b1094211616c6c2d7265647563652e37201b5b316d18012202010228050a2c"
+    "080112280a08080110001a0208011214080118b424284d38b1094208667573696f6e2e321801220201022805"))' "$work/stalls/tpu_stall_summary_1.pb"
+id=$(lockstep findings -o json | json_field items 0 id)
+stall_told() { lockstep explain "$id" | grep -m 1 'h[0-3]: .*core 1 of chip 0 stalled in program .* at fusion.2 '; }
+check "libtpu's summary of the stall is evidence of it" until_true stall_told
 program_end "$workload_pid" TERM 2>/dev/null # not well: that is wanted
 verdict=$(judged --hosts --host h1)
 ret_status=$?

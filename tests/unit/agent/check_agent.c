@@ -68,6 +68,24 @@ LS_TEST(agent, host_name_defaults_to_the_machine_and_is_checked)
 		-LS_ERANGE);
 }
 
+/* Whether a source was read: the first word of it. */
+static const char *
+status_of(const json_t *once, const char *source)
+{
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(json_object_get(once, "sources"), i, one)
+	{
+		if (strcmp(json_string_value(json_object_get(one, "source")), source) !=
+			0)
+			continue;
+		ck_assert_uint_gt(json_string_length(json_object_get(one, "why")), 0);
+		return json_string_value(json_object_get(one, "status"));
+	}
+	return "";
+}
+
 LS_TEST(agent, once_lists_every_metric_with_value_or_null)
 {
 	uint8_t boot[LS_BOOT_ID_BYTES];
@@ -80,6 +98,9 @@ LS_TEST(agent, once_lists_every_metric_with_value_or_null)
 	for (i = 0; i < sizeof(boot); i++) /* or it would be left alone */
 		step_ring_poke(&ring, 40 + i, boot[i], 1);
 	step_ring_lock(&ring);
+	(void)snprintf(config.step_log, sizeof(config.step_log), "%s/none", root);
+	(void)snprintf(config.step_log_job, sizeof(config.step_log_job), "x");
+	(void)snprintf(config.step_log_rank, sizeof(config.step_log_rank), "0");
 	ck_assert_int_eq(ls_agent_config_finish(&config, text, sizeof(text)), 0);
 	ck_assert_int_eq(ls_agent_once(&config, &o), 0);
 	m = json_object_get(o, "metrics");
@@ -96,6 +117,8 @@ LS_TEST(agent, once_lists_every_metric_with_value_or_null)
 		json_object_get(json_object_get(m, "job.threads"), "value")));
 	ck_assert(json_is_number(json_object_get(json_object_get(o, "series"),
 		"job.threads{job=\"job\",rank=\"0\"}")));
+	ck_assert_str_eq(status_of(o, "worker"), "ok");
+	ck_assert_str_eq(status_of(o, "log"), "fail"); /* its file is not there */
 	w = json_array_get(json_object_get(o, "workers"), 0);
 	ck_assert(json_is_true(json_object_get(w, "visible")));
 	ck_assert(json_is_number(json_object_get(

@@ -84,7 +84,7 @@ said 1 'fix: .* mkdir -p .*none && chmod 1777' "$bin/lockstep" doctor --agent ht
 	--steps-dir "$tmp/none"
 said 1 '"source":"agent"' "$bin/lockstep" doctor --agent http://127.0.0.1:1 -o json
 said 1 'is not a lockstep-agent' "$bin/lockstep" doctor --agent "http://127.0.0.1:$web"
-said 2 'http://HOST:PORT' "$bin/lockstep" doctor --agent "https://127.0.0.1:$port"
+said 2 'http://HOST:PORT' "$bin/lockstep" doctor --agent "ftp://127.0.0.1:$port"
 said 2 'usage' "$bin/lockstep" doctor now
 said 2 'without TLS or password' "$bin/lockstep-agent" --http 0.0.0.0:0
 said 1 'no boot id' "$bin/lockstep-agent" --http 0.0.0.0:0 --insecure --proc-root "$tmp"
@@ -136,7 +136,7 @@ said 2 '--listen 127.0.0.1:1: is not of the form' "$bin/lockstep-collector" --ch
 	--listen 127.0.0.1:1
 said 2 '--http 0.0.0.0:1: this address can' "$bin/lockstep-collector" --check-config --http 0.0.0.0:1
 accepted "$bin/lockstep" --check-config
-said 2 '--server must be' "$bin/lockstep" --check-config --server nowhere
+said 2 '--server nowhere: is not of the form' "$bin/lockstep" --check-config --server nowhere
 
 # An agent reads its sources itself where none runs; the collector's port is there.
 said 0 'OK    uplink .* can be connected to' "$bin/lockstep-agent" --doctor --steps-dir "$tmp/steps" \

@@ -27,7 +27,8 @@ SOURCE = os.path.join(TOP, "deploy/kubernetes")
 GOLDEN = os.path.join(TOP, "tests/golden/kubernetes")
 # Of each variant: what kustomize builds, and the values that make the same of the chart.
 VARIANTS = {"plain": (["overlays/plain", "parts/servicemonitor"], {"platform": "plain", "serviceMonitor": True}),
-            "gke-tpu": (["overlays/gke-tpu", "parts/podmonitoring"], {"platform": "gke-tpu", "podMonitoring": True})}
+            "gke-tpu": (["overlays/gke-tpu", "parts/podmonitoring"], {"platform": "gke-tpu", "podMonitoring": True}),
+            "tls": (["overlays/tls"], {"platform": "gke-tpu", "tls": True})}
 count = failures = 0
 
 
@@ -206,10 +207,12 @@ def check_objects(variant):
         ok(not any("google.com/tpu" in c["resources"].get(k, {}) for c in all_of for k in ("requests", "limits")),
            name + ": takes no chips")
         probes = [pod["containers"][0].get(p, {}) for p in ("livenessProbe", "readinessProbe")]
-        ok([p.get("httpGet") for p in probes] == [{"path": "/healthz", "port": "http"}, {"path": "/readyz", "port": "http"}]
+        env = {e["name"]: e.get("value") for e in pod["containers"][0]["env"]}
+        scheme = {"scheme": "HTTPS"} if "LOCKSTEP_HTTP_KEYS" in env else {}
+        ok([p.get("httpGet") for p in probes] == [{"path": path, "port": "http", **scheme} for path in ("/healthz", "/readyz")]
            and not any("tcpSocket" in c.get(p, {}) for c in all_of for p in ("startupProbe", "livenessProbe", "readinessProbe")),
            name + ": asked whether it lives and is ready, over HTTP")
-        ok("--insecure" in pod["containers"][0]["args"] and any({"Ingress", "Egress"} <= set(p["policyTypes"]) for p in own)
+        ok(("--insecure" in pod["containers"][0]["args"]) == (not scheme) and any({"Ingress", "Egress"} <= set(p["policyTypes"]) for p in own)
            and all(rule.get("from") for p in own for rule in p.get("ingress", [])),
            name + ": beyond loopback only behind a network policy that names who may come")
         ok({p["port"] for p in own for rule in p.get("ingress", []) for p in rule["ports"]} >= set(ports.values()),
@@ -238,6 +241,15 @@ def check_objects(variant):
     ok(steps == [(train["containers"][0]["volumeMounts"][0]["mountPath"], train["volumes"][0]["hostPath"])]
        and steps[0][0] == steps[0][1]["path"] == "/run/lockstep/steps", variant + ": training pods mount the agent's steps directory, and only that")
     scrapers = [d for d in docs if d["kind"] in ("PodMonitoring", "ServiceMonitor")]
+    if variant == "tls":
+        for workload, secret in ((agent, "lockstep-agent-keys"), (collector, "lockstep-collector-keys")):
+            pod = workload["spec"]["template"]["spec"]
+            at = {e["value"] for e in pod["containers"][0]["env"] if e["name"].endswith("_KEYS")}
+            volume = next(v for v in pod["volumes"] if v["name"] == "keys")["secret"]
+            ok(at == {m["mountPath"] for m in pod["containers"][0]["volumeMounts"] if m["name"] == "keys"}
+               and volume == {"secretName": secret, "defaultMode": 0o440} and pod["securityContext"]["fsGroup"] == 7117,
+               "tls: %s: reads keys that its group may read" % workload["metadata"]["name"])
+        return
     ok(len(scrapers) == 1 and all(selects(scrapers[0]["spec"]["selector"]["matchLabels"], w)
                                   and scrapers[0]["spec"]["selector"]["matchLabels"].items() <= objects["Service", w["metadata"]["name"]]["metadata"]["labels"].items()
                                   for w in (agent, collector))

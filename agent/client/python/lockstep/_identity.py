@@ -154,9 +154,10 @@ class Identity:
         return (self._get("LWS_LEADER_ADDRESS") or "").partition(".")[0]
 
     def _count(self, name):
-        """Number of names in a list with commas, or None."""
+        """Number of names in a list with commas; None if there is none, or more than a job has workers."""
         names = self._get(name)
-        return len(names.split(",")) if names else None
+        count = names.count(",") + 1 if names else 0
+        return count if 0 < count <= WORKERS_MAX else None
 
     def _shares_host(self):
         """Does a host run several processes, each with chips of its own?"""

@@ -183,6 +183,25 @@ LS_TEST(identity, names_become_valid_and_fit)
 	ck_assert_ptr_null(strstr(id.env, "LOCKSTEP_SLICE"));
 }
 
+LS_TEST(identity, list_of_more_hosts_than_a_job_can_have_is_no_world)
+{
+	struct ls_client_identity id;
+	char *names = malloc(1000001);
+
+	memset(names, ',', 1000000); /* a million names, and one */
+	names[1000000] = '\0';
+	setenv("TPU_WORKER_ID", "3", 1);
+	setenv("TPU_WORKER_HOSTNAMES", names, 1);
+	ls_client_identity_resolve(NULL, &id);
+	ck_assert_int_eq(id.worker.rank, 3);
+	ck_assert_int_eq(id.worker.world, 0);
+	names[LS_WORKERS_MAX - 1] = '\0';
+	setenv("TPU_WORKER_HOSTNAMES", names, 1);
+	ls_client_identity_resolve(NULL, &id);
+	ck_assert_int_eq(id.worker.world, LS_WORKERS_MAX);
+	free(names);
+}
+
 LS_TEST(identity, long_environment_is_left_out)
 {
 	struct ls_client_identity id;

@@ -745,6 +745,7 @@ class Who(Case):
         {"LOCKSTEP_JOB": "x" * 126 + "\u00e4\u00e4", "LOCKSTEP_ROLE": "a\x1b[31m\u0085z\udcff",
          "LOCKSTEP_SLICE": "s\nLOCKSTEP_RANK=9", "RANK": "9" * 30},
         {"TPU_WORKER_HOSTNAMES": "y" * 2048, "RANK": "1"},
+        {"TPU_WORKER_ID": "3", "TPU_WORKER_HOSTNAMES": "," * 100000},
         {"LOCKSTEP_JOB": "", "JOBSET_NAME": "", "RANK": ""},
         # Kubeflow Trainer: two slices are two Jobs, JOB_COMPLETION_INDEX starts at 0 in each
         {"JOBSET_NAME": "ms", "JOB_COMPLETION_INDEX": "0", "JAX_PROCESS_ID": "2",

@@ -224,6 +224,17 @@ LS_TEST(sources, rings_say_what_their_job_knows)
 	is_unknown("slice");
 }
 
+LS_TEST(sources, stalled_cores_are_fields_until_they_are_gone)
+{
+	ls_identity_stall(id, 0, "core 3");
+	ls_identity_stall(id, 1, "core 4");
+	ls_identity_stall(id, 0, "core 5");
+	ck_assert_str_eq(ls_identity_find(id, "stall.0"), "core 5");
+	ck_assert_str_eq(ls_identity_find(id, "stall.1"), "core 4");
+	ls_identity_stall(id, 1, "");
+	ck_assert_ptr_null(ls_identity_find(id, "stall.1"));
+}
+
 LS_TEST(sources, jobs_that_differ_are_not_the_host)
 {
 	struct ls_worker_info other = { .job = "b" };

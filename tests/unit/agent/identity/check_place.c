@@ -332,10 +332,9 @@ LS_TEST(workers, workers_get_what_their_ring_does_not_say)
 
 LS_TEST(workers, racks_and_input_shards_are_told)
 {
-	struct ls_step_ring ring = {
-		.from = no_from,
+	struct ls_step_ring ring = { .from = no_from,
 		.env = "LOCKSTEP_JOB=a\nLOCKSTEP_SHARD=part-00007\nLOCKSTEP_SHARDS=9\n"
-	};
+		       "MEGASCALE_NUM_SLICES=4\n" };
 	struct ls_worker_info w = { .chips = 1 };
 
 	set(config.metadata_address, server.address);
@@ -344,16 +343,19 @@ LS_TEST(workers, racks_and_input_shards_are_told)
 	ls_place_complete(place, &ring, &w);
 	ck_assert_str_eq(w.rack, "c17"); /* its cube */
 	ck_assert_str_eq(w.shard, "part-00007");
+	ck_assert_int_eq(w.slices, 4);
 	ls_place_close(place);
 	set(config.rack, "b3-r2");
 	settle();
 	is("rack", "b3-r2", "config");
-	ring.env = "LOCKSTEP_SHARD=" /* one byte too long */
+	ring.env = "MEGASCALE_NUM_SLICES=4097\nMEGASCALE_NUM_SLICES=2x\n"
+		   "LOCKSTEP_SHARD=" /* one byte too long */
 		   "0123456789012345678901234567890123456789012345678901234567890123\n";
 	memset(&w, 0, sizeof(w));
 	ls_place_complete(place, &ring, &w);
 	ck_assert_str_eq(w.rack, "b3-r2");
 	ck_assert_str_eq(w.shard, "");
+	ck_assert_int_eq(w.slices, 0);
 }
 
 LS_TEST(workers, single_slice_needs_no_name)
@@ -373,6 +375,35 @@ LS_TEST(workers, single_slice_needs_no_name)
 	settle();
 	ls_place_complete(place, &ring, &w);
 	ck_assert_str_eq(w.slice, "blue"); /* somebody wants it so */
+}
+
+/* Two jobs on a host: one of two slices, one that says nothing of slices. */
+LS_TEST(workers, slice_of_a_ring_is_not_that_of_another_job)
+{
+	static const uint8_t kernel[16];
+	static const char env[] = "MEGASCALE_NUM_SLICES=2\n";
+	struct ls_step_ring other = { .from = no_from, .env = "" };
+	struct ls_worker_info w = { .chips = 0 };
+	struct ls_source_step *steps;
+	struct step_ring ring;
+
+	set(config.metadata_address, "off");
+	step_ring_make(&ring, config.steps_dir, "a.ring", 7, 16);
+	step_ring_poke(&ring, 96 + 5, LS_RING_FROM_MEGASCALE, 1);
+	step_ring_poke(&ring, 232, '1', 2);
+	for (size_t i = 0; i < sizeof(env); i++)
+		step_ring_poke(&ring, LS_RING_ENV_OFFSET + i, (uint8_t)env[i], 1);
+	step_ring_lock(&ring);
+	ck_assert_int_eq(ls_source_step_new(config.steps_dir, kernel, NULL, &steps), 0);
+	ls_source_step_read(steps, 1000);
+	settle();
+	ls_place_read(place, steps, 1000);
+	is("slice", "1", "ring");
+	is("slices", "2", "ring");
+	ls_place_complete(place, &other, &w);
+	ck_assert_str_eq(w.slice, "");
+	ls_source_step_free(steps);
+	step_ring_fini(&ring);
 }
 
 /* --- what is shown -------------------------------------------------------- */

@@ -488,13 +488,20 @@ LS_TEST(source_log, workers_without_a_prefix_are_said)
 		"several workers write into this log: 4 lines repeat a step");
 }
 
-LS_TEST(source_log, lines_of_mlperf_are_refused_by_name)
+static const struct {
+	const char *line, *why;
+} unfit[] = { { ":::MLLOG {\"key\": \"block_stop\"}\n",
+		      "1 lines are MLPerf's :::MLLOG" },
+	{ "{'loss': 0.5, 'grad_norm': 1.0, 'learning_rate': 5e-05, 'epoch': 0.1}\n",
+		"1 lines are Hugging Face's Trainer: they have no number of a step" } };
+
+LS_TEST_EACH(source_log, lines_without_a_step_or_a_time_are_refused_by_name, unfit)
 {
 	read_log(h);
 	doctor_says(LS_DOCTOR_FAIL, "No such file");
-	log_text(h, ":::MLLOG {\"key\": \"block_stop\"}\n");
+	log_text(h, unfit[_i].line);
 	read_log(h);
-	doctor_says(LS_DOCTOR_WARN, "1 lines are MLPerf's :::MLLOG");
+	doctor_says(LS_DOCTOR_WARN, unfit[_i].why);
 }
 
 /* --- two hosts, and the collector ----------------------------------------- */

@@ -495,7 +495,7 @@ LS_TEST(grpc, peer_that_says_nothing_is_no_connection)
 	run_to_state(LS_GRPC_STATE_CONNECTING);
 	run_to_state(LS_GRPC_STATE_HOLD);
 	ck_assert_int_eq(ls_grpc_last_error(grpc), -ETIMEDOUT);
-	ck_assert_str_eq(ls_grpc_why(grpc), "connected, but says nothing");
+	ck_assert_str_eq(ls_grpc_why(grpc), "connected, but it sends no reply");
 }
 
 LS_TEST(grpc, free_with_calls_under_way_tells_nobody)

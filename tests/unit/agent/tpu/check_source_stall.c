@@ -81,6 +81,8 @@ LS_CASE(source_stall, setup, teardown);
 
 LS_TEST(source_stall, cores_of_a_summary_are_listed)
 {
+	char text[LS_IDENTITY_VALUE_MAX_BYTES];
+
 	ck_assert_int_eq(look()->status, LS_DOCTOR_OK);
 	write_two("tpu_stall_summary_1.pb", 60);
 	ck_assert_int_eq(look()->status, LS_DOCTOR_WARN);
@@ -90,6 +92,13 @@ LS_TEST(source_stall, cores_of_a_summary_are_listed)
 	ck_assert_ptr_nonnull(strstr(doctor.check[0].why, "core 1 of chip 0"));
 	ck_assert_ptr_nonnull(strstr(doctor.check[0].why, "at fusion.2 (pc 4660"));
 	ck_assert_ptr_nonnull(strstr(doctor.check[1].why, "at all-reduce.7 \\x1b[1m"));
+	ls_source_stall_core(&stall, 0, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text,
+		"1970-01-24T03:32:20.000Z core 1 of chip 0 stalled in program "));
+	ls_source_stall_core(&stall, 1, text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "at all-reduce.7 \\x1b[1m (pc 4660"));
+	ls_source_stall_core(&stall, 2, text, sizeof(text));
+	ck_assert_str_eq(text, "");
 }
 
 LS_TEST(source_stall, newest_file_counts)

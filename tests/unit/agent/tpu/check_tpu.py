@@ -452,7 +452,7 @@ class Raw(unittest.TestCase):
 
     def test_silence(self):
         log = self.read(b"", greeting=b"", close=False)
-        self.assertIn("failing: connected, but says nothing", log)
+        self.assertIn("failing: connected, but it sends no reply", log)
 
     def test_off(self):
         got, log, took = once("")

@@ -271,10 +271,10 @@ LS_TEST(export, a_zoom_is_exported_and_taken_by_replay)
 	int64_t until_us = 0;
 
 	fill();
-	ck_assert_int_eq(ls_zoom_ask(core.zoom, "h0", 30000000,
+	ck_assert_int_eq(ls_zoom_ask(core.zoom, "h0", "", 30000000,
 				 LS_TEST_ANCHOR_NS / 1000 + 2000000, &until_us),
 		0);
-	ck_assert_int_eq(ls_zoom_ask(core.zoom, "other", 30000000,
+	ck_assert_int_eq(ls_zoom_ask(core.zoom, "other", "", 30000000,
 				 LS_TEST_ANCHOR_NS / 1000 + 2000000, &until_us),
 		0);
 	ls_outbox_flush(core.outbox);

@@ -163,6 +163,35 @@ LS_TEST(fleet, what_storage_knew_is_there_and_bad_text_is_not)
 	json_decref(h);
 }
 
+/* What libtpu reported of a host, in a standstill from 02:00 to 03:00. */
+static const struct {
+	const char *at;
+	size_t rows; /* of the stall, in the standstill */
+} stalls[] = { { "2026-11-21T02:00:30.000Z", 2 }, { "2026-11-21T01:59:59.999Z", 0 },
+	{ "2026-11-21T03:00:00.001Z", 0 } };
+
+LS_TEST_EACH(fleet, stall_within_a_standstill_is_told_once, stalls)
+{
+	json_t *rows = json_array();
+	char text[512];
+
+	(void)snprintf(text, sizeof(text),
+		"{\"stall.0\":{\"source\":\"stall\",\"value\":\"%s core 3\"},"
+		"\"stall.1\":{\"source\":\"stall\",\"value\":\"%s core 4\"}}",
+		stalls[_i].at, stalls[_i].at);
+	ck_assert_int_eq(ls_fleet_seed(fleet, "a", text, strlen(text), NOW, NOW), 0);
+	ls_fleet_stalls(fleet, "b", "2026-11-21T02:00:00.000Z", NULL, rows);
+	for (int i = 0; i < 2; i++)
+		ls_fleet_stalls(fleet, "a", "2026-11-21T02:00:00.000Z",
+			"2026-11-21T03:00:00.000Z", rows);
+	ck_assert_uint_eq(json_array_size(rows), stalls[_i].rows);
+	if (stalls[_i].rows > 0)
+		ck_assert_str_eq(json_string_value(json_object_get(
+					 json_array_get(rows, 1), "text")),
+			"a: 2026-11-21T02:00:30.000Z core 4");
+	json_decref(rows);
+}
+
 /* Values of a group with so many series; their number. */
 static int
 give(const char *group, size_t count, size_t values, int64_t t_us)

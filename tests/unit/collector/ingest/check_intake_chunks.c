@@ -488,7 +488,8 @@ LS_TEST(identity_and_zoom, a_zoomed_host_is_told_and_its_values_are_live)
 	ls_test_agent_zoomed(&a, T0);
 	ck_assert_uint_eq(send(&a)->zoom_ns, 0);
 	ck_assert_uint_eq(stats().drops[LS_INTAKE_UNASKED], 1);
-	ck_assert_int_eq(ls_zoom_ask(core.zoom, "h0", 60000000, now_us, &until_us), 0);
+	ck_assert_int_eq(ls_zoom_ask(core.zoom, "h0", "", 60000000, now_us, &until_us),
+		0);
 	ls_test_agent_zoomed(&a, T0);
 	ack = send(&a);
 	/* Each report has a time of its own: this one is 1 us later. */
@@ -533,7 +534,7 @@ LS_TEST(identity_and_zoom, zoomed_values_must_fit_their_dictionary)
 	int64_t until_us = 0;
 
 	ls_test_agent_init(&a, 0, true);
-	ck_assert_int_eq(ls_zoom_ask(core.zoom, "h0", 60000000,
+	ck_assert_int_eq(ls_zoom_ask(core.zoom, "h0", "", 60000000,
 				 ls_intake_time_us(core.intake, core.now_ns),
 				 &until_us),
 		0);

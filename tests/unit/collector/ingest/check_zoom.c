@@ -138,11 +138,12 @@ LS_TEST(zoom, at_most_so_many_hosts_at_once)
 	/* the weightiest first */
 	ck_assert_int_ne(ls_zoom_until(zoom, "h0", 1000 * S), 0);
 	ck_assert_int_eq(ls_zoom_until(zoom, name, 1000 * S), 0);
-	ck_assert_int_eq(ls_zoom_ask(zoom, "x", 10 * S, 1000 * S, &until), -LS_EBUSY);
+	ck_assert_int_eq(ls_zoom_ask(zoom, "x", "", 10 * S, 1000 * S, &until),
+		-LS_EBUSY);
 	ck_assert_int_eq(until, -1);
 	ck_assert_uint_eq(stats().refused, 1);
 	/* A host that is zoomed already can be asked for. */
-	ck_assert_int_eq(ls_zoom_ask(zoom, "h0", 10 * S, 1119 * S, &until), 0);
+	ck_assert_int_eq(ls_zoom_ask(zoom, "h0", "", 10 * S, 1119 * S, &until), 0);
 	ck_assert_int_eq(until, 1129 * S);
 }
 
@@ -152,7 +153,7 @@ LS_TEST(zoom, a_person_may_ask_for_a_host_that_rests)
 
 	wanted("a", 1000, 1000 + TOTAL_S + 10);
 	told[0] = '\0';
-	ck_assert_int_eq(ls_zoom_ask(zoom, "a", 3600 * S, 1700 * S, &until), 0);
+	ck_assert_int_eq(ls_zoom_ask(zoom, "a", "", 3600 * S, 1700 * S, &until), 0);
 	ck_assert_int_eq(until, (1700 + MAX_S) * S); /* no longer than any */
 	wanted("a", 1701, 1700 + MAX_S + 10);
 	ck_assert_str_eq(told,

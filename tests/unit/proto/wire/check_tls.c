@@ -575,6 +575,8 @@ LS_TEST(files, certificate_that_expires_soon_is_told_and_works)
 	ck_assert_str_eq(ls_tls_problem(collector), "");
 	ck_assert(strstr(ls_tls_problem(agent), "in less than 30 days our own") !=
 		NULL);
+	ck_assert_int_eq(ls_tls_until_s(agent), now_s + 29 * DAY);
+	ck_assert_int_eq(ls_tls_until_s(NULL), 0);
 	meet_well(70000);
 	issue(dir, LS_TLS_AGENT, "w-1", -DAY, 31 * DAY);
 	ck_assert_int_eq(ls_tls_look(agent), 1);

@@ -379,7 +379,10 @@ LS_TEST(report, report_with_impossible_contents_is_refused)
 	memcpy(w.info.refused_rank, "R=\x1b", 4);
 	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
 	memcpy(w.info.refused_rank, "R=x", 4);
+	w.info.slices = LS_SLICES_MAX;
 	ck_assert_int_eq(unpack_report(&r), 0);
+	w.info.slices++;
+	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);
 	w = *good.workers;
 	w.info.step_source = LS_STEP_SOURCE_COUNT;
 	ck_assert_int_eq(unpack_report(&r), -LS_ERANGE);

@@ -481,6 +481,30 @@ LS_TEST(sums, one_series_of_two_layouts_is_one_row)
 	assert_same(&saved[0], &(struct ls_rollup_row){ 3, 1, 4, 2, 9, 22 });
 }
 
+/* Host 1 has the series by one layout, host 5 by two. */
+LS_TEST(sums, a_host_of_one_layout_stays_apart)
+{
+	const struct ls_rollup_column other[] = { { 1, 3 }, { 0, 0 } };
+	uint32_t layout[2], metric[16];
+
+	ck_assert_int_eq(ls_rollup_sums_layout(sums, other, 1, &layout[0]), 0);
+	ck_assert_int_eq(ls_rollup_sums_layout(sums, other, 2, &layout[1]), 0);
+	chunk_table_make(2, 1);
+	chunk_table_set(0, (const double[]){ 2, 3 }, 2);
+	open_block(0, layout[0], 5, 1);
+	(void)ls_rollup_sums_add(sums, &chunk_table, 0, 2);
+	chunk_table_make(2, 2);
+	chunk_table_set(0, (const double[]){ 8, 9 }, 2);
+	open_block(0, layout[1], 5, 2);
+	(void)ls_rollup_sums_add(sums, &chunk_table, 0, 2);
+	open_block(0, layout[1], 1, 3);
+	(void)ls_rollup_sums_add(sums, &chunk_table, 0, 2);
+	ck_assert_int_eq(ls_rollup_sums_take(sums, 0, take, metric), 0);
+	ck_assert_uint_eq(taken, 2);
+	assert_same(&saved[0], &(struct ls_rollup_row){ 3, 1, 2, 8, 9, 17 });
+	assert_same(&saved[1], &(struct ls_rollup_row){ 3, 5, 4, 2, 9, 22 });
+}
+
 LS_TEST(sums, memory_is_bounded_and_comes_back)
 {
 	struct ls_rollup_minute m;

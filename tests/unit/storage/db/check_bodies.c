@@ -13,6 +13,7 @@
 #include "storage/db/days.h"
 #include "storage/db/db.h"
 #include "storage/db/migrate.h"
+#include "storage/db/sql.h"
 #include "storage/write/store.h"
 #include "tests/support/disk/faultvfs.h"
 #include "tests/support/harness.h"
@@ -57,7 +58,7 @@ number(const char *sql)
 {
 	int64_t value;
 
-	ck_assert_int_eq(ls_db_int(db, sql, &value), 0);
+	ck_assert_int_eq(ls_sql_int_of(db, sql, NULL, &value), 0);
 	return value;
 }
 

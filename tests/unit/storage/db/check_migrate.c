@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "storage/db/db.h"
+#include "storage/db/sql.h"
 #include "tests/support/harness.h"
 
 static char path[PATH_MAX];
@@ -53,7 +54,7 @@ number(sqlite3 *db, const char *sql)
 {
 	int64_t v = -1;
 
-	ck_assert_int_eq(ls_db_int(db, sql, &v), 0);
+	ck_assert_int_eq(ls_sql_int_of(db, sql, NULL, &v), 0);
 	return v;
 }
 

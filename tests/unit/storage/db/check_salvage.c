@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "storage/db/days.h"
 #include "storage/db/db.h"
+#include "storage/db/sql.h"
 #include "storage/write/store.h"
 #include "tests/support/harness.h"
 #include "tests/support/rowmake.h"
@@ -94,7 +95,7 @@ number(const char *file, const char *sql)
 	int64_t n = 0;
 
 	ck_assert_int_eq(ls_db_open(file, LS_DB_READ, &db), 0);
-	ck_assert_int_eq(ls_db_int(db, sql, &n), 0);
+	ck_assert_int_eq(ls_sql_int_of(db, sql, NULL, &n), 0);
 	ls_db_close(db);
 	return n;
 }

@@ -74,9 +74,9 @@ LS_TEST(sql, zero_and_null_text_may_be_null_and_empty_bytes_are_not)
 	put(LS_SQL_VALUES(ls_sql_int_or_null(0), ls_sql_int_or_null(7),
 		ls_sql_text(NULL), ls_sql_blob(NULL, 0)));
 	ck_assert_int_eq(
-		ls_db_int(db,
+		ls_sql_int_of(db,
 			"SELECT (i IS NULL) + 10 * (d = 7) + 100 * (s IS NULL) + 1000 * (b = x'') FROM t",
-			&nulls),
+			NULL, &nulls),
 		0);
 	ck_assert_int_eq(nulls, 1111);
 }
@@ -182,7 +182,7 @@ LS_TEST(sql, end_rolls_back_what_failed)
 	ck_assert_int_eq(ls_db_begin(db), 0);
 	put(LS_SQL_VALUES(ls_sql_int(2)));
 	ck_assert_int_eq(ls_db_end(db, 0), 0);
-	ck_assert_int_eq(ls_db_int(db, "SELECT sum(i) FROM t", &rows), 0);
+	ck_assert_int_eq(ls_sql_int_of(db, "SELECT sum(i) FROM t", NULL, &rows), 0);
 	ck_assert_int_eq(rows, 2);
 	ck_assert_int_eq(ls_db_end(NULL, -EIO), -EIO);
 }

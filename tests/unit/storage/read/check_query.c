@@ -14,6 +14,8 @@
 #include <time.h>
 #include "storage/db/db.h"
 #include "storage/read/query_day.h"
+#include "storage/read/query_step.h"
+#include "storage/tidy/packer.h"
 #include "storage/write/store.h"
 #include "tests/support/harness.h"
 #include "tests/support/rowmake.h"
@@ -354,17 +356,23 @@ LS_TEST(query, readers_that_overlap_do_not_keep_the_wal)
 	ck_assert_uint_lt(most, 2 * LS_WAL_MAX_BYTES);
 }
 
-/* Runs SQL on today's file. */
+/* Runs SQL on the file of a day (0: state.db). */
 static void
-change(const char *sql)
+change_day(int32_t day, const char *sql)
 {
 	char path[PATH_MAX];
 	sqlite3 *db = NULL;
 
-	ck_assert_int_eq(ls_days_path(path, dir, TODAY), 0);
+	ck_assert_int_eq(ls_days_path(path, dir, day), 0);
 	ck_assert_int_eq(ls_db_open(path, LS_DB_WRITE, &db), 0);
 	ck_assert_int_eq(ls_db_exec(db, sql), 0);
 	ls_db_close(db);
+}
+
+static void
+change(const char *sql)
+{
+	change_day(TODAY, sql);
 }
 
 LS_TEST(query, what_does_not_read_is_passed_over)
@@ -465,4 +473,136 @@ LS_TEST(query, a_missing_day_is_an_error)
 
 	ck_assert_int_ne(ls_query_events(query, 20200101, 0, see_event, &s), 0);
 	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &s), 0);
+}
+
+static const char *const impossible_workers[] = {
+	"UPDATE worker SET step_source = -1",
+	"UPDATE worker SET step_source = 99",
+	"UPDATE worker SET owner = -1",
+	"UPDATE worker SET owner = 4294967296",
+	"UPDATE worker SET ring_id = x'01' WHERE id = 1",
+	"UPDATE worker SET host = printf('%0300d', 7)",
+};
+
+static int
+see_owner(void *arg, const struct ls_store_worker *w)
+{
+	uint64_t *sum = arg;
+
+	*sum += w->info.owner;
+	return 0;
+}
+
+LS_TEST_EACH(query, an_impossible_worker_is_an_error, impossible_workers)
+{
+	uint64_t sum = 0;
+
+	change_day(0, "UPDATE worker SET owner = 4294967295");
+	ck_assert_int_eq(ls_query_workers(query, NULL, see_owner, &sum), 0);
+	ck_assert_uint_eq(sum, 2 * 4294967295ull);
+	change_day(0, impossible_workers[_i]);
+	ck_assert_int_eq(ls_query_workers(query, NULL, see_owner, &sum), -LS_ECORRUPT);
+}
+
+/* The number of a ring whose worker's row was lost is not given to another worker. */
+LS_TEST(query, the_greatest_worker_id_is_that_of_a_ring_too)
+{
+	struct ls_write *m = ls_test_report(5, 1, 0, 1, NOON);
+	int64_t max = 0;
+
+	m->u.report.items[0].worker_id = 99;
+	put(m);
+	ck_assert_int_eq(ls_query_max_worker(query, &max), 0);
+	ck_assert_int_eq(max, 99);
+}
+
+/* Records of a step, by worker. */
+struct records {
+	uint64_t of[3];
+	int64_t stop_after;
+};
+
+static int
+see_record(void *arg, int64_t id, int64_t worker_id, const struct ls_record *r)
+{
+	struct records *s = arg;
+
+	ck_assert_int_ge(id, 1);
+	ck_assert_int_le(worker_id, 2);
+	ck_assert_uint_eq(r->step, 4);
+	s->of[worker_id]++;
+	return s->stop_after > 0 && --s->stop_after == 0 ? -ECANCELED : 0;
+}
+
+static void
+assert_step(uint64_t first, uint64_t second)
+{
+	const struct ls_query_step_ask ask = { .job = "train", .step = 4 };
+	struct records s = { { 0 }, 0 };
+	uint64_t bad = 0;
+
+	ck_assert_int_eq(ls_query_step(query, TODAY, &ask, see_record, &s, &bad), 0);
+	ck_assert_uint_eq(bad, 0);
+	ck_assert_uint_eq(s.of[1], first);
+	ck_assert_uint_eq(s.of[2], second);
+	s.stop_after = 1;
+	ck_assert_int_eq(ls_query_step(query, TODAY, &ask, see_record, &s, &bad),
+		-ECANCELED);
+}
+
+static struct ls_packer *packer;
+
+static int
+push(void *arg, struct ls_write *m)
+{
+	(void)arg;
+	m->rc = ls_store_pack(store, &m->u.pack);
+	ls_packer_told(packer, m);
+	ls_write_free(m);
+	return 0;
+}
+
+/* All that is in the journal becomes one unit. */
+static void
+pack(void)
+{
+	const struct ls_packer_options options = {
+		.dir = dir, .span_us = 1, .events = LS_UNIT_EVENTS_MAX, .push = push
+	};
+	struct ls_packer_stats stats;
+	bool more = true;
+
+	ck_assert_int_eq(ls_packer_new(&options, &packer), 0);
+	while (more) {
+		more = false;
+		ck_assert_int_eq(ls_packer_turn(packer, &more), 0);
+	}
+	ls_packer_stats(packer, &stats);
+	ck_assert_uint_ge(stats.units, 1);
+	ls_packer_free(packer);
+}
+
+LS_TEST(query, packed_rows_say_what_the_journal_said)
+{
+	struct seen was = { 0 }, is = { 0 };
+
+	put(ls_test_report(1, 2, 0, 20, NOON + 1000000));
+	put(ls_test_report_rest(1, 3, NOON + 2000000));
+	put(ls_test_report(0, 2, 10, 5, NOON + 3000000));
+	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &was), 0);
+	assert_step(1, 1);
+	pack();
+	ck_assert_int_ge(ls_test_sql(dir, TODAY, "SELECT count(*) FROM step_rows"), 1);
+	ck_assert_int_ge(ls_test_sql(dir, TODAY, "SELECT count(*) FROM hot_rows"), 1);
+	ck_assert_int_eq(ls_query_events(query, TODAY, 0, see_event, &is), 0);
+	ck_assert_str_eq(is.order, was.order);
+	ck_assert_uint_eq(is.records, was.records);
+	ck_assert_int_eq(is.last_id, was.last_id);
+	assert_step(1, 1);
+	/* A second unit, and what is not packed yet. */
+	put(ls_test_report(0, 3, 4, 1, NOON + 4000000));
+	put(ls_test_report(0, 4, 15, 1, NOON + 5000000));
+	assert_step(2, 1);
+	pack();
+	assert_step(2, 1);
 }

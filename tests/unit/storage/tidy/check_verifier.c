@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include "storage/db/days.h"
 #include "storage/db/db.h"
+#include "storage/db/sql.h"
 #include "storage/read/query.h"
 #include "storage/write/store.h"
 #include "tests/support/harness.h"
@@ -106,9 +107,9 @@ flip(void)
 
 	ck_assert_int_eq(ls_db_open(path, LS_DB_READ, &db), 0);
 	ck_assert_int_eq(
-		ls_db_int(db,
+		ls_sql_int_of(db,
 			"SELECT rootpage FROM sqlite_schema WHERE name = 'step_close'",
-			&root),
+			NULL, &root),
 		0);
 	ls_db_close(db);
 	f = fopen(path, "r+");

@@ -95,6 +95,31 @@ LS_TEST(store, all_kinds_of_rows_are_stored)
 	ls_store_close(s);
 }
 
+LS_TEST(store, chunks_and_their_bytes_are_counted)
+{
+	static const uint8_t body[100];
+	struct ls_store *s = store_open(NOON);
+	struct ls_write *m = ls_write_new_report(0, 0, 3, NOON);
+	struct ls_store_stats stats = { 0 };
+
+	(void)snprintf(m->u.report.host, sizeof(m->u.report.host), "h0");
+	m->u.report.last_chunk_seq = 3;
+	m->u.report.chunk_count = 3;
+	for (size_t i = 0; i < 3; i++) {
+		m->u.report.chunks[i].kind = i < 2 ? LS_WIRE_CHUNK : LS_WIRE_DICTIONARY;
+		m->u.report.chunks[i].body = body;
+		m->u.report.chunks[i].body_len = i < 2 ? 50 * (i + 1) : 0;
+	}
+	ck_assert_int_eq(commit(s, m, NOON), 0);
+	ls_store_stats(s, &stats);
+	ck_assert_uint_eq(stats.chunks, 2);
+	ck_assert_uint_eq(stats.chunk_bytes, 150);
+	ck_assert_int_eq(commit(s, ls_test_close(4, NOON), NOON), 0);
+	ls_store_stats(s, &stats);
+	ck_assert_uint_eq(stats.chunks, 2);
+	ls_store_close(s);
+}
+
 LS_TEST(store, the_day_turns_with_its_ledger)
 {
 	struct ls_store *s = store_open(NOON);

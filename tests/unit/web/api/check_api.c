@@ -102,6 +102,9 @@ LS_TEST(api, ranges_are_read)
 	ck_assert_uint_eq(api_request.ask.to_step, UINT64_MAX);
 	ck_assert_int_eq(parse("/api/v1/jobs/x/steps", "steps=:0&limit=1000"), 0);
 	ck_assert_uint_eq(api_request.ask.to_step, 0);
+	ck_assert_int_eq(parse("/api/v1/jobs/x/steps", "steps=20:20"), 0);
+	ck_assert_uint_eq(api_request.ask.from_step, 20);
+	ck_assert_uint_eq(api_request.ask.to_step, 20);
 	ck_assert_int_eq(parse("/api/v1/jobs/x/steps", "from=-15m"), 0);
 	ck_assert_int_eq(api_request.from_us, 1000000000000000 - 900 * 1000000ll);
 	ck_assert_int_eq(
@@ -208,6 +211,7 @@ LS_TEST(api, queries_have_limits)
 		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
 			"a%d=1&", i);
 	ck_assert_int_eq(ls_query_parse(text, &q), -LS_ELIMIT);
+	ck_assert_str_eq(q.pairs[q.count].name, ""); /* none of them is at fault */
 	memset(text, 'a', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	ck_assert_int_eq(ls_query_parse(text, &q), -LS_ELIMIT);
@@ -303,6 +307,16 @@ LS_TEST(api, steps_are_cut_by_time)
 		json_integer_value(json_object_get(json_array_get(items, 2), "step")),
 		50259);
 	json_decref(v);
+	/* A moment is a range; both ends belong to it. */
+	v = answer("/api/v1/jobs/x/steps",
+		"from=2026-11-20T15:39:05.320Z&to=2026-11-20T15:39:08.160Z",
+		"run/steps");
+	items = json_object_get(v, "items");
+	ck_assert_uint_eq(json_array_size(items), 2);
+	ck_assert_int_eq(
+		json_integer_value(json_object_get(json_array_get(items, 0), "step")),
+		50257);
+	json_decref(v);
 	v = answer("/api/v1/jobs/x/steps", "to=2026-11-20T00:00:00Z", "run/steps");
 	ck_assert_uint_eq(json_array_size(json_object_get(v, "items")), 0);
 	json_decref(v);
@@ -321,6 +335,10 @@ LS_TEST(api, problems_are_without_controls)
 	json_decref(v);
 	ls_api_failure(-LS_EBUSY, &api_problem);
 	ck_assert_int_eq(api_problem.status, 503);
+	ls_api_failure(-EINVAL, &api_problem);
+	ck_assert_int_eq(api_problem.status, 400);
+	ls_api_failure(-LS_ERANGE, &api_problem);
+	ck_assert_int_eq(api_problem.status, 400);
 	ls_api_failure(-ETIMEDOUT, &api_problem);
 	ck_assert_int_eq(api_problem.status, 504);
 	ck_assert_ptr_nonnull(strstr(api_problem.detail, "interrupted after 5 s"));
@@ -422,6 +440,37 @@ LS_TEST(api, metrics_escape_what_is_hostile)
 		ck_assert(strncmp(line, "lockstep_", 9) == 0 ||
 			strncmp(line, "# ", 2) == 0);
 	json_decref(jobs);
+	json_decref(findings);
+	evbuffer_free(out);
+}
+
+/* However findings alternate: a second line of the same labels is refused by Prometheus. */
+LS_TEST(api, findings_of_the_same_labels_are_one_line)
+{
+	static const char *const kinds[] = { "straggler", "hang", "straggler", "hang",
+		"straggler" };
+	struct evbuffer *out = evbuffer_new();
+	json_t *findings = json_array();
+	const char *text, *first;
+	char id[8];
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		(void)snprintf(id, sizeof(id), "F-%zu", i);
+		ck_assert_int_eq(
+			json_array_append_new(findings,
+				json_pack("{s:s, s:s, s:s, s:s, s:{s:s}}", "id", id,
+					"kind", kinds[i], "severity", "warning",
+					"status", "open", "job", "id", "j")),
+			0);
+	}
+	ls_metrics_findings(out, findings);
+	(void)evbuffer_add(out, "", 1);
+	text = (const char *)evbuffer_pullup(out, -1);
+	first = strstr(text, "lockstep_findings{tpu_job=\"j\",kind=\"straggler\"");
+	ck_assert_ptr_nonnull(first);
+	ck_assert_ptr_nonnull(strstr(first, "} 3\n"));
+	ck_assert_ptr_null(strstr(first + 1,
+		"lockstep_findings{tpu_job=\"j\",kind=\"straggler\""));
 	json_decref(findings);
 	evbuffer_free(out);
 }

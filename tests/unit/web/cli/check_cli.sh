@@ -16,10 +16,12 @@ failed=0
 
 stop() { [ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null; server=; }
 
-serve() { # DIR
+serve() { serve_dir "$src/tests/golden/web/$1"; }
+
+serve_dir() { # DIR
 	stop
 	rm -f "$tmp/port"
-	"$bin/tests/unit/web/http/fake_server" "$src/tests/golden/web/$1" >"$tmp/port" 2>"$tmp/server" &
+	"$bin/tests/unit/web/http/fake_server" "$1" >"$tmp/port" 2>"$tmp/server" &
 	server=$!
 	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 		[ -s "$tmp/port" ] && break
@@ -106,6 +108,8 @@ golden export_csv 0 export --job llama70b-run12 -o csv
 golden export_csv_counters 0 export --job llama70b-run12 -o csv --counters
 exits 1 '' status --exit-code
 exits 1 '' status -o json --exit-code
+exits 0 '' status 'eval nightly/7b' -o json --exit-code --fail-on info
+exits 1 '' status llama70b-run12 -o json --exit-code --fail-on critical
 exits 0 '' findings --exit-code --kind link --fail-on critical
 exits 1 '' findings --exit-code -o json
 exits 5 'no such host' findings --exit-code --host nobody
@@ -121,7 +125,7 @@ exits 2 "did you mean 'explain'" explian F-7Q2K
 exits 2 'usage' explain
 exits 2 'severity' findings --severity bad
 exits 2 "'status' must be" findings --status bad
-exits 2 'http://HOST:PORT' status --server https://localhost
+exits 2 'http://HOST:PORT' status --server ftp://localhost
 exits 5 '404' explain F-NONE
 exits 5 '404' status none
 exits 5 'no such job' findings --job none
@@ -172,6 +176,33 @@ metrics() { # DIR
 [ -n "$write" ] || metrics run
 [ -n "$write" ] || metrics hostile
 
+# Certificates: no collector is asked.
+keys=$tmp/keys
+exits 2 'usage: lockstep keys' keys lamp "$keys"
+exits 2 'usage: lockstep keys' keys agent "$keys"
+exits 2 'usage: lockstep keys' keys revoke "$keys"
+exits 1 'run lockstep keys init' keys agent "$keys" h0
+exits 0 '' keys init "$keys" localhost
+exits 0 '' keys agent "$keys" h0 h1
+exits 2 'is no name for a certificate' keys agent "$keys" h2 a/b h3
+exits 0 '' keys revoke "$keys" h0 h1
+exits 5 'has no certificate' keys revoke "$keys" nobody
+(cd "$keys" && stat -c '%a %n' -- *.key *.pem) >"$tmp/out"
+diff - "$tmp/out" >"$tmp/err" <<'TEXT'
+600 ca.key
+600 collector.key
+600 h0.key
+600 h1.key
+600 h2.key
+644 ca.pem
+644 collector.pem
+644 crl.pem
+644 h0.pem
+644 h1.pem
+644 h2.pem
+TEXT
+result $? 'what comes before a wrong name is issued, what comes after is not; keys are their owner'"'"'s alone'
+
 serve empty
 exits 6 'no job has reported' status
 exits 6 'no job has reported' findings
@@ -185,8 +216,28 @@ golden bare/hosts 0 hosts
 golden bare/steps 0 steps
 golden bare/host 0 hosts h
 exits 0 'no series' series h
+# A verdict is of all jobs, and of all findings.
+mkdir "$tmp/many"
+python3 -c '
+import json, sys
+job = json.load(open(sys.argv[1]))[1]
+judged = job["judged"]
+print(json.dumps([dict(job, id="job%d" % i, judged=dict(judged, all=i < 1000)) for i in range(1001)]))
+' "$src/tests/golden/web/run/jobs.json" >"$tmp/many/jobs.json"
+echo '[]' >"$tmp/many/findings.json"
+serve_dir "$tmp/many"
+exits 6 'there are more jobs' status --exit-code
+exits 6 'there are more jobs' findings --exit-code
+serve run
+exits 6 'older findings exist' findings --exit-code --fail-on critical --limit 1
 serve identity
 golden identity/explain 0 explain F-160V
+golden identity/jobs 0 jobs
+golden identity/status 0 status
+run doctor --agent http://127.0.0.1:1
+[ $rc -eq 1 ] && grep -q 'WARN  job  *train  *rank 0 is claimed by node0 and node2: ' "$tmp/out" &&
+	grep -q 'WARN  job  *train  *node0 says that the job has 2 slices, node2 says 3: ' "$tmp/out"
+result $? 'the doctor says what workers contradict each other about'
 serve hostile
 golden hostile/status 0 status
 golden hostile/explain 0 explain F-HACK
@@ -195,6 +246,7 @@ golden hostile/host 0 hosts h
 golden hostile/series 0 series h
 golden hostile/query 0 query x --host h
 golden hostile/query_csv 0 query x --host h -o csv
+golden hostile/export_csv 0 export --job "$(printf 'job "x"\n</script>')" -o csv
 run status
 run explain F-HACK --color always
 LC_ALL=C grep -q "$(printf '\033')\]" "$tmp/out"

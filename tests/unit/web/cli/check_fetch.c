@@ -28,7 +28,7 @@ serve(const char *head, const char *more, long pause_ms, unsigned timeout_ms)
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t size = sizeof(at);
 	int all = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
-	char text[2048];
+	char text[2048], why[256];
 
 	ck_assert_int_eq(bind(all, (struct sockaddr *)&at, sizeof(at)), 0);
 	ck_assert_int_eq(listen(all, 4), 0);
@@ -45,7 +45,10 @@ serve(const char *head, const char *more, long pause_ms, unsigned timeout_ms)
 	}
 	(void)close(all);
 	(void)snprintf(text, sizeof(text), "http://127.0.0.1:%u", ntohs(at.sin_port));
-	ck_assert_int_eq(ls_fetch_new(text, timeout_ms * 1000000ull, &fetch), 0);
+	ck_assert_int_eq(ls_fetch_new(&(struct ls_fetch_options){ text,
+					      timeout_ms * 1000000ull, "", "" },
+				 &fetch, why, sizeof(why)),
+		0);
 }
 
 static void

@@ -5,6 +5,7 @@
 #include "proto/base/loop.h"
 #include "tests/unit/web/http/fake_backend.h"
 #include "tests/support/harness.h"
+#include "tests/support/tree.h"
 #include "web/http/assets.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -320,6 +321,20 @@ LS_TEST(httpd, host_of_elsewhere_is_refused)
 		200);
 	ck_assert_int_eq(rig_get("/metrics"), 200);
 	ck_assert(rig_has("lockstep_http_requests_refused_total 4\n"));
+}
+
+LS_TEST(httpd, requests_are_counted_by_route_and_status)
+{
+	ck_assert_int_eq(rig_get("/api/v1/jobs"), 200);
+	ck_assert_int_eq(rig_get("/api/v1/jobs"), 200);
+	ck_assert_int_eq(rig_get("/api/v1/jobs?limit=0"), 400);
+	ck_assert_int_eq(rig_get("/api/v1/nowhere"), 404);
+	ck_assert_int_eq(rig_get("/metrics"), 200);
+	ck_assert(rig_has("lockstep_http_requests_total{"
+			  "route=\"/api/v1/jobs\",status=\"2xx\"} 2\n"));
+	ck_assert(rig_has("{route=\"/api/v1/jobs\",status=\"4xx\"} 1\n"));
+	ck_assert(rig_has("{route=\"other\",status=\"4xx\"} 1\n"));
+	ck_assert(!rig_has("status=\"5xx\""));
 }
 
 LS_TEST(httpd, paths_never_reach_the_file_system)
@@ -662,6 +677,28 @@ LS_TEST(httpd_own, slow_clients_and_backends_have_a_deadline)
 	rig_teardown();
 }
 
+LS_TEST(httpd_own, a_page_under_work_is_read_from_its_directory)
+{
+	struct ls_httpd_options options = { .address = "127.0.0.1" };
+	struct ls_backend functions;
+
+	(void)snprintf(options.web_root, sizeof(options.web_root), "%s",
+		ls_test_tmpdir());
+	tree_write(options.web_root, "index.html", "<p>mine</p>");
+	rig_loop = ls_loop_new();
+	fake_backend_init(&rig_backend, ls_test_source("tests/golden/web/run"),
+		&functions);
+	ck_assert_int_eq(ls_httpd_new(rig_loop, &options, &functions, &rig_httpd), 0);
+	ck_assert_int_eq(rig_get("/"), 200);
+	ck_assert(rig_has("<p>mine</p>"));
+	tree_write(options.web_root, "index.html", "<p>changed</p>");
+	ck_assert_int_eq(rig_get("/"), 200);
+	ck_assert(rig_has("<p>changed</p>"));
+	tree_remove(options.web_root, "index.html");
+	ck_assert_int_ne(rig_get("/"), 200);
+	rig_teardown();
+}
+
 LS_TEST(httpd_own, open_addresses_need_insecure)
 {
 	struct ls_httpd_options options = { .address = "0.0.0.0" };
@@ -742,6 +779,10 @@ LS_TEST(httpd, a_write_is_taken_from_this_machine_only)
 	ck_assert_str_eq(rig_backend.last.host, "t1v-n-ab12-w-17");
 	ck_assert_int_eq(
 		post(ZOOM_PATH, JSON_TYPE "Origin: http://localhost\r\n", "{}"), 200);
+	ck_assert_uint_eq(rig_backend.last.seconds, 120);
+	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE, "{\"seconds\":1}"), 200);
+	ck_assert_uint_eq(rig_backend.last.seconds, 1);
+	ck_assert_int_eq(post(ZOOM_PATH, JSON_TYPE, "{\"seconds\":120}"), 200);
 	ck_assert_uint_eq(rig_backend.last.seconds, 120);
 	/* What a page from elsewhere can make a browser send. */
 	ck_assert_int_eq(

@@ -33,11 +33,17 @@ fake_pick(json_t *array, const char *id)
 	return found;
 }
 
-/* All of them as one page, or NULL. */
+/* The first of them as a page, or NULL. */
 static json_t *
-fake_page(json_t *all)
+fake_page(json_t *all, size_t limit)
 {
-	return all ? json_pack("{s:o, s:n}", "items", all, "next") : NULL;
+	bool more = json_array_size(all) > limit;
+
+	while (json_array_size(all) > limit)
+		(void)json_array_remove(all, json_array_size(all) - 1);
+	return all
+		? json_pack("{s:o, s:s?}", "items", all, "next", more ? "more" : NULL)
+		: NULL;
 }
 
 /* A page of them, in the order of the fixture. */
@@ -92,7 +98,7 @@ fake_findings(json_t *all, const struct ls_ask *q)
 	json_t *items = json_array();
 	size_t i = json_array_size(all);
 
-	while (i-- > 0 && json_array_size(items) < q->limit) {
+	while (i-- > 0) {
 		json_t *f = json_array_get(all, i);
 
 		if (fake_text_is(json_object_get(f, "job"), "id", q->job) &&
@@ -103,7 +109,7 @@ fake_findings(json_t *all, const struct ls_ask *q)
 			(void)json_array_append(items, f);
 	}
 	json_decref(all);
-	return fake_page(items);
+	return fake_page(items, q->limit);
 }
 
 /* The one host of the fixtures. */
@@ -131,7 +137,7 @@ fake_body(const struct fake_backend *b, const struct ls_ask *q)
 	json_t *job;
 
 	if (q->kind == LS_ASK_JOBS)
-		return fake_page(fake_load(b, "jobs"));
+		return fake_page(fake_load(b, "jobs"), q->limit);
 	if (q->kind == LS_ASK_FINDINGS)
 		return fake_findings(fake_load(b, "findings"), q);
 	if (q->kind == LS_ASK_FINDING)

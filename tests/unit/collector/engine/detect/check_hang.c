@@ -232,6 +232,24 @@ LS_TEST_LOOP(seen_while_it_lasts, how_the_missing_one_ended_is_told, 0, 6)
 	fake_job_free(job);
 }
 
+/* Steps of 5 s: a rank that is killed while all others wait is found within 15 s, one that
+ * only is not there after ten steps. */
+LS_TEST_LOOP(seen_while_it_lasts, killed_rank_of_long_steps_is_found_soon, 0, 2)
+{
+	struct fake_job *job = fake_job_new(WORKERS);
+
+	job->own_s = 5;
+	fake_job_run(job, LEARN);
+	if (_i == 1)
+		ls_engine_end(job->engine, job->workers[5].handle, LS_END_CRASHED,
+			job->now_us);
+	stand_still(job, 12, 5, LS_PHASE_COMPUTE);
+	ck_assert_uint_eq(job->hangs, (unsigned)_i);
+	stand_still(job, 60, 5, LS_PHASE_COMPUTE);
+	ck_assert_uint_ge(job->hangs, 1);
+	fake_job_free(job);
+}
+
 LS_TEST(seen_while_it_lasts, all_in_the_collective_is_the_job)
 {
 	struct fake_job *job = learned();

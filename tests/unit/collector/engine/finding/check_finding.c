@@ -187,6 +187,28 @@ LS_TEST(all, title_says_how_often_and_whether_anybody_waits)
 	json_decref(f.json);
 }
 
+static const struct {
+	double blame_s;
+	const char *title;
+} delays[] = {
+	{ 0.0123, "h3 rank 3 delays every step by 12.3 ms: waits for its input" },
+	{ 0.9994, "h3 rank 3 delays every step by 999 ms: waits for its input" },
+	{ 0.9996, "h3 rank 3 delays every step by 1 s: waits for its input" },
+	{ 2.994, "h3 rank 3 delays every step by 2.99 s: waits for its input" },
+	{ 999.7, "h3 rank 3 delays every step by 1000 s: waits for its input" },
+	{ 1234, "h3 rank 3 delays every step by 1234 s: waits for its input" },
+};
+
+LS_TEST_EACH(all, title_has_seconds_from_a_second_on, delays)
+{
+	struct ls_finding f = sample();
+
+	f.blame_s = delays[_i].blame_s;
+	ck_assert_int_eq(ls_finding_render(&f), 0);
+	ck_assert_str_eq(text_at(f.json, "title"), delays[_i].title);
+	json_decref(f.json);
+}
+
 LS_TEST(all, json_says_what_is_known_and_null_for_the_rest)
 {
 	struct ls_finding f = sample();

@@ -6,6 +6,7 @@
 #include "tests/support/harness.h"
 #include "tests/support/json_at.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define STEP_S 2.0
@@ -173,5 +174,51 @@ LS_TEST(judge_identity, value_and_source_of_a_refused_rank_are_shown)
 				 &job->workers[2].handle),
 		0);
 	ck_assert_uint_eq(lines_of(job), 0);
+	fake_job_free(job);
+}
+
+/* What each of four workers says of slices: how many, and in which it is. */
+static const struct {
+	int32_t said[4];
+	const char *in[4], *line; /* NULL: no contradiction */
+} slices[] = {
+	{ { 2, 2, 2, 2 }, { "0", "0", "1", "1" }, NULL },
+	{ { 0, 2, 0, 0 }, { "a", "a", "b", "b" }, NULL },
+	{ { 2, 2, 3, 2 }, { "0", "0", "1", "1" },
+		"h0 says that the job has 2 slices, h2 says 3: set MEGASCALE_NUM_SLICES to "
+		"one number" },
+	{ { 2, 2, 2, 2 }, { "0", "0", "1", "2" },
+		"h0 says that the job has 2 slices, and its workers are in 3: set "
+		"LOCKSTEP_SLICE" },
+	{ { 2, 2, 2, 2 }, { "1", "0", "1", "1" },
+		"slice \"1\" has 3 workers, and 4 workers in 2 slices make 2 in each: set "
+		"LOCKSTEP_SLICE" },
+};
+
+LS_TEST_EACH(judge_identity, numbers_of_slices_that_differ_are_told, slices)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", 4);
+	const json_t *lines;
+	json_t *v;
+
+	for (int32_t r = 0; r < 4; r++) {
+		struct ls_worker_info info = { .job = "train",
+			.rank = r,
+			.world = 4,
+			.slices = slices[_i].said[r] };
+
+		(void)snprintf(info.host, sizeof(info.host), "h%d", (int)r);
+		(void)snprintf(info.slice, sizeof(info.slice), "%s", slices[_i].in[r]);
+		ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
+					 &job->workers[r].handle),
+			0);
+	}
+	ck_assert_int_eq(ls_view_job(job->engine, job->name, job->now_us, &v), 0);
+	lines = ls_json_at(v, "data_quality", "contradictions");
+	ck_assert_uint_eq(json_array_size(lines), slices[_i].line != NULL);
+	if (slices[_i].line != NULL)
+		ck_assert_str_eq(json_string_value(json_array_get(lines, 0)),
+			slices[_i].line);
+	json_decref(v);
 	fake_job_free(job);
 }

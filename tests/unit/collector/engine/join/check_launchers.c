@@ -190,10 +190,15 @@ resolve(const struct launcher *l, size_t at)
 {
 	struct ls_client_identity id;
 	struct worker *w = &workers[at];
+	const char *slices;
 
 	for (size_t i = 0; i < VARIABLES && w->env[i].name[0] != '\0'; i++)
 		setenv(w->env[i].name, w->env[i].value, 1);
 	ls_client_identity_resolve(NULL, &id);
+	slices = getenv("MEGASCALE_NUM_SLICES");
+	id.worker.slices = slices != NULL ? (int32_t)strtol(slices, NULL, 10) : 0;
+	if (id.worker.slices < 0 || id.worker.slices > LS_SLICES_MAX)
+		id.worker.slices = 0; /* as the agent (agent/identity/place.c) */
 	for (size_t i = 0; i < VARIABLES && w->env[i].name[0] != '\0'; i++)
 		unsetenv(w->env[i].name);
 	w->info = id.worker;

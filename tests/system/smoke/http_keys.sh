@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# http_keys.sh: HTTPS and tokens. Nothing is read or written without a token that allows it, on any path of
+# openapi.yaml; tokens and certificates change without a restart; a write leaves a row that says who.
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
+work_begin
+keys=$work/keys
+said() { grep -qF -- "$2" "$work/$1"; }
+# over TOKEN COMMAND...: the command line with this token file, over HTTPS.
+over() {
+	local token=$1
+	shift
+	"$build/lockstep" --server "https://127.0.0.1:$http_port" --ca-file "$keys/ca.pem" --token-file "$work/$token" "$@"
+}
+# exits STATUS TEXT COMMAND...: the exit status, and a text that it prints.
+exits() {
+	local want=$1 text=$2 got
+	shift 2
+	"$@" >"$work/said" 2>&1
+	got=$?
+	head -n 3 "$work/said"
+	[ "$got" -eq "$want" ] && grep -qF -- "$text" "$work/said"
+}
+
+lockstep keys init "$keys" localhost 127.0.0.1
+lockstep keys token "$keys" grafana read >"$work/read"
+result $? "a token for reading"
+lockstep keys token "$keys" alice write >"$work/write"
+result $? "and one for writing"
+! grep -qF "$(cat "$work/read")" "$keys/tokens"
+result $? "only digests are kept"
+check "a scope that is none" exits 2 'the scope read or write' "$build/lockstep" keys token "$keys" bob admin
+
+check "beyond loopback there must be keys" exits 2 '--http-keys DIR' "$build/lockstep-collector" --http 0.0.0.0:0 --state-dir "$work/none"
+collector_start --http-keys "$keys"
+agent_start 0
+workload_start --device 10 --batch 32 --ranks 1 --steps 100000 --slow none
+check "the command line reads with its token" until_true over read hosts --job workload
+
+# Who may.
+check "every path without a token, with a wrong one, over plain HTTP: nothing" \
+	"$top/tests/system/http_probe.py" "$http_port" "$keys/ca.pem" "$(cat "$work/read")" "$(cat "$work/write")"
+check "no token: 4" exits 4 'Authorization: Bearer TOKEN' \
+	"$build/lockstep" --server "https://127.0.0.1:$http_port" --ca-file "$keys/ca.pem" jobs
+check "no CA: 4" exits 4 'certificate of' "$build/lockstep" --server "https://127.0.0.1:$http_port" jobs
+check "a token is not sent over plain HTTP to another host" exits 2 'https:// only' \
+	"$build/lockstep" --server http://192.0.2.1:1 --token-file "$work/read" jobs
+check "an empty file is no token" exits 2 'holds no token' \
+	"$build/lockstep" --server "https://127.0.0.1:$http_port" --token-file /dev/null jobs
+check "a token for reading does not write" exits 4 'for reading' over read zoom h0
+check "one for writing does" over write zoom h0
+check "the row of it says who" until_true exits 0 'asked by alice' over read export --job workload
+
+# Tokens and certificates that change.
+lockstep keys revoke "$keys" grafana
+kill -HUP "$collector_pid"
+check "a revoked token: 4" until_true exits 4 'not known here' over read jobs
+lockstep keys token "$keys" grafana read >"$work/read"
+kill -HUP "$collector_pid"
+check "a new one of the name" until_true over read jobs
+cp "$keys/tokens" "$work/tokens"
+echo "what is this" >>"$keys/tokens"
+kill -HUP "$collector_pid"
+check "a bad line is told with its number" until_true said collector.log 'tokens, line 3: is not'
+check "and those of before stay" over read jobs
+cp "$work/tokens" "$keys/tokens"
+lockstep keys init "$keys" 127.0.0.1
+kill -HUP "$collector_pid"
+check "a new certificate, without a restart" until_true said collector.log 'read changed keys'
+check "is accepted" over read jobs
+check "a server of another name: 4" exits 4 'mismatch' \
+	"$build/lockstep" --server "https://localhost:$http_port" --ca-file "$keys/ca.pem" jobs
+program_end "$workload_pid" TERM
+tap_end
