@@ -167,7 +167,7 @@ status_judged(struct ls_cli *cli, const json_t *jobs, const char *name,
 	const char *host)
 {
 	int rc = LS_EXIT_OK;
-	bool any = false, has = true;
+	bool any = false, has = true, all;
 
 	for (size_t i = 0; i < json_array_size(jobs); i++) {
 		const json_t *job = json_array_get(jobs, i);
@@ -184,11 +184,14 @@ status_judged(struct ls_cli *cli, const json_t *jobs, const char *name,
 		if (!has)
 			continue;
 		any = true;
-		if (json_is_true(ls_pick(job, "judged.all")))
+		all = json_is_true(ls_pick(job, "judged.all"));
+		if (all && !ls_pick_text(job, "judged.why"))
 			continue;
-		(void)fprintf(stderr, "lockstep: %s is not judged: %s\n",
+		(void)fprintf(stderr, "lockstep: %s%s: %s%s\n",
 			ls_term_text(cli->term, job, "id", "?"),
-			ls_term_text(cli->term, job, "judged.why", "unknown"));
+			all ? "" : " is not judged",
+			ls_term_text(cli->term, job, "judged.why", "unknown"),
+			all ? "; set LOCKSTEP_WORLD" : "");
 		rc = LS_EXIT_NO_DATA;
 	}
 	if (any)

@@ -108,9 +108,9 @@ golden export_csv 0 export --job llama70b-run12 -o csv
 golden export_csv_counters 0 export --job llama70b-run12 -o csv --counters
 exits 1 '' status --exit-code
 exits 1 '' status -o json --exit-code
-exits 0 '' status 'eval nightly/7b' -o json --exit-code --fail-on info
+exits 6 'is not known; set LOCKSTEP_WORLD' status 'eval nightly/7b' -o json --exit-code --fail-on info
 exits 1 '' status llama70b-run12 -o json --exit-code --fail-on critical
-exits 0 '' findings --exit-code --kind link --fail-on critical
+exits 0 '' findings --exit-code --job llama70b-run12 --kind link --fail-on critical
 exits 1 '' findings --exit-code -o json
 exits 5 'no such host' findings --exit-code --host nobody
 exits 2 'which job' hosts
@@ -222,7 +222,7 @@ python3 -c '
 import json, sys
 job = json.load(open(sys.argv[1]))[1]
 judged = job["judged"]
-print(json.dumps([dict(job, id="job%d" % i, judged=dict(judged, all=i < 1000)) for i in range(1001)]))
+print(json.dumps([dict(job, id="job%d" % i, judged=dict(judged, all=i < 1000, why=None)) for i in range(1001)]))
 ' "$src/tests/golden/web/run/jobs.json" >"$tmp/many/jobs.json"
 echo '[]' >"$tmp/many/findings.json"
 serve_dir "$tmp/many"
