@@ -464,7 +464,7 @@ ls_tls_until_s(const struct ls_tls *t)
 	all = X509_STORE_get0_objects(SSL_CTX_get_cert_store(t->ctx));
 	first = tls_time(X509_get0_notAfter(SSL_CTX_get0_certificate(t->ctx)));
 	for (int i = 0; i < sk_X509_OBJECT_num(all); i++) {
-		const X509_OBJECT *o = sk_X509_OBJECT_value(all, i);
+		X509_OBJECT *o = sk_X509_OBJECT_value(all, i);
 		const X509 *cert = X509_OBJECT_get0_X509(o);
 		int64_t at =
 			tls_time(cert != NULL ? X509_get0_notAfter(cert)
