@@ -424,8 +424,19 @@ ls_clients_find(const struct ls_clients *cs, struct evhttp_request *req)
 void
 ls_client_waits(struct ls_client *c, void *answer)
 {
+	bufferevent_data_cb written;
+	bufferevent_event_cb event;
+	void *arg;
+
 	c->answer = answer;
 	ls_client_touch(c);
+	if (!answer)
+		return;
+	/* evhttp ends the process when it is told of bytes now, and OpenSSL's end tells of
+	 * some that come while reading is off (with an update of keys). evhttp sets its own
+	 * again when it answers. */
+	bufferevent_getcb(c->bev, NULL, &written, &event, &arg);
+	bufferevent_setcb(c->bev, NULL, written, event, arg);
 }
 
 void

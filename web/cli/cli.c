@@ -60,15 +60,16 @@ ls_cli_refused(struct ls_cli *cli, const struct ls_fetched *got)
 	(void)fprintf(stderr, "lockstep: the collector answers %d: %s\n", got->status,
 		detail);
 	json_decref(problem);
-	if (got->status == 401 || got->status == 403 || got->status == 421)
+	if (got->status == 401 || got->status == 403 || got->status == 421 ||
+		got->status == 429)
 		return LS_EXIT_DENIED;
 	if (got->status == 404)
 		return LS_EXIT_UNKNOWN;
 	return got->status < 500 ? LS_EXIT_USAGE : LS_EXIT_UNREACHABLE;
 }
 
-static int
-cli_unreachable(struct ls_cli *cli, int rc)
+int
+ls_cli_unreachable(struct ls_cli *cli, int rc)
 {
 	if (rc == -EACCES) {
 		(void)fprintf(stderr,
@@ -80,7 +81,7 @@ cli_unreachable(struct ls_cli *cli, int rc)
 	}
 	(void)fprintf(stderr,
 		"lockstep: no answer from %s%s%s\n  why: no collector runs there, or "
-		"the address is wrong\n  fix: start lockstep-collector, or give "
+		"the address is wrong (https:// with --http-keys, else http://)\n  fix: start lockstep-collector, or give "
 		"--server URL or LOCKSTEP_SERVER\n",
 		ls_term_safe(cli->term, cli->options.server, ""),
 		rc == -ENOTCONN ? "" : ": ", rc == -ENOTCONN ? "" : ls_err_text(rc));
@@ -147,7 +148,8 @@ ls_cli_get(struct ls_cli *cli, const char *path, bool show, json_t **ret_body)
 	struct ls_fetched got = { 0 };
 	int rc = ls_fetch_get(cli->fetch, path, NULL, &got);
 
-	return rc != 0 ? cli_unreachable(cli, rc) : cli_take(cli, &got, show, ret_body);
+	return rc != 0 ? ls_cli_unreachable(cli, rc)
+		       : cli_take(cli, &got, show, ret_body);
 }
 
 int
@@ -156,7 +158,8 @@ ls_cli_post(struct ls_cli *cli, const char *path, const char *json, json_t **ret
 	struct ls_fetched got = { 0 };
 	int rc = ls_fetch_post(cli->fetch, path, json, &got);
 
-	return rc != 0 ? cli_unreachable(cli, rc) : cli_take(cli, &got, true, ret_body);
+	return rc != 0 ? ls_cli_unreachable(cli, rc)
+		       : cli_take(cli, &got, true, ret_body);
 }
 
 int

@@ -101,6 +101,8 @@ int ls_cli_verdict(struct ls_cli *cli, const char *job, const char *host, int wo
 
 /* Says what the collector refused; returns the exit code for it. */
 int ls_cli_refused(struct ls_cli *cli, const struct ls_fetched *got);
+/* Says that no answer came, and why (an error of fetch.h); likewise. */
+int ls_cli_unreachable(struct ls_cli *cli, int rc);
 
 /* Writes the limit of the options as ls_cli_query does. */
 int ls_cli_limit(const struct ls_cli *cli, char *path, size_t size) LS_MUSTCHECK;

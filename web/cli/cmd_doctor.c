@@ -14,13 +14,16 @@
 
 #define DOCTOR_PATH "/api/v1/doctor"
 
-/* GETs from a server; the errors of fetch.h. */
+/* GETs from a server, which gets the token if it is the collector; the errors of
+ * fetch.h. */
 static int
-doctor_fetch(const char *server, uint64_t timeout_ns, const char *path,
+doctor_fetch(const struct ls_cli *cli, const char *server, const char *path,
 	struct ls_fetched *ret_got)
 {
 	struct ls_fetch *fetch = NULL;
-	const struct ls_fetch_options o = { server, timeout_ns, "", "" };
+	const struct ls_fetch_options o = { server, cli->options.timeout_ns,
+		cli->options.ca_file,
+		server == cli->options.server ? cli->options.token_file : "" };
 	char text[LS_CONF_VALUE_MAX_BYTES + 128]; /* it is told as no answer */
 	int rc = ls_fetch_new(&o, &fetch, text, sizeof(text));
 
@@ -69,8 +72,7 @@ doctor_check_jobs(struct ls_cli *cli, struct ls_doctor *d)
 	json_t *body;
 	size_t i, k;
 
-	if (doctor_fetch(cli->options.server, cli->options.timeout_ns, "/api/v1/jobs",
-		    &got) != 0)
+	if (doctor_fetch(cli, cli->options.server, "/api/v1/jobs", &got) != 0)
 		return;
 	body = json_loadb(got.text, got.len, 0, NULL);
 	json_array_foreach(json_object_get(body, "items"), i, job)
@@ -109,8 +111,7 @@ static void
 doctor_check_collector(struct ls_cli *cli, struct ls_doctor *d)
 {
 	struct ls_fetched got = { 0 };
-	int rc = doctor_fetch(cli->options.server, cli->options.timeout_ns, "/healthz",
-		&got);
+	int rc = doctor_fetch(cli, cli->options.server, "/healthz", &got);
 
 	if (rc == 0 && got.status == 200)
 		ls_doctor_add(d, LS_DOCTOR_OK, "collector", cli->options.server,
@@ -156,9 +157,7 @@ ls_cmd_doctor(struct ls_cli *cli, int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
-	rc = d ? doctor_fetch(cli->options.agent, cli->options.timeout_ns, DOCTOR_PATH,
-			 &got)
-	       : -ENOMEM;
+	rc = d ? doctor_fetch(cli, cli->options.agent, DOCTOR_PATH, &got) : -ENOMEM;
 	if (rc == -LS_EPARSE) {
 		(void)fprintf(stderr,
 			"lockstep: --agent must be http://HOST:PORT, not %s\n",

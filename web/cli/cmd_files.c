@@ -77,6 +77,8 @@ files_export(struct ls_cli *cli, const char *path, FILE *out)
 		(void)fprintf(stderr, "lockstep: writing: %s\n", strerror(errno));
 		return LS_EXIT_FOUND;
 	}
+	if (rc == -EACCES)
+		return ls_cli_unreachable(cli, rc);
 	if (rc != 0) {
 		(void)fprintf(stderr, "lockstep: the export is not complete: %s\n",
 			ls_err_text(rc));

@@ -318,11 +318,11 @@ fetch_end(struct ls_fetch *f)
 					SSL_set_tlsext_host_name(f->ssl, f->host)) == 1)
 		bev = bufferevent_openssl_socket_new(f->base, -1, f->ssl,
 			BUFFEREVENT_SSL_CONNECTING, BEV_OPT_CLOSE_ON_FREE);
-	if (!bev)
-		SSL_free(f->ssl);
 	else
+		SSL_free(f->ssl);
+	if (bev)
 		(void)SSL_up_ref(f->ssl); /* cannot fail: for fetch_judge */
-	return bev;
+	return bev; /* if it failed, it has freed its SSL */
 }
 
 /* A connection that failed because of a certificate. */

@@ -110,11 +110,9 @@ ls_access_accept(struct event_base *base, void *arg)
 		: bufferevent_openssl_socket_new(base, -1, ssl,
 			  BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 
-	if (bev == NULL)
-		SSL_free(ssl);
-	else /* the length of a request says where it ends */
+	if (bev != NULL) /* the length of a request says where it ends */
 		bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
-	return bev;
+	return bev; /* if it failed, it has freed ssl */
 }
 
 /* --- tokens --------------------------------------------------------------- */

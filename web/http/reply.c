@@ -369,6 +369,36 @@ ls_reply_stream_piece(struct ls_reply *r, const char *mime, const char *text,
 	return ok;
 }
 
+static bufferevent_data_cb reply_written; /* evhttp's own, for all connections */
+
+/* OpenSSL's end tells late that all was written, when there may be more. */
+static void
+reply_on_written(struct bufferevent *bev, void *arg)
+{
+	if (evbuffer_get_length(bufferevent_get_output(bev)) == 0)
+		reply_written(bev, arg);
+}
+
+/* Ends a stream: evhttp would take such a word for the end of it, and close. */
+static void
+reply_stream_done(struct evhttp_request *req)
+{
+	struct bufferevent *bev =
+		evhttp_connection_get_bufferevent(evhttp_request_get_connection(req));
+	bufferevent_data_cb read, written;
+	bufferevent_event_cb event;
+	void *arg;
+
+	bufferevent_incref(bev);
+	evhttp_send_reply_end(req);
+	bufferevent_getcb(bev, &read, &written, &event, &arg);
+	if (written) { /* else the connection is gone */
+		reply_written = written;
+		bufferevent_setcb(bev, read, reply_on_written, event, arg);
+	}
+	(void)bufferevent_decref(bev);
+}
+
 bool
 ls_reply_stream_end(struct ls_reply *r, const char *mime, int rc)
 {
@@ -390,7 +420,7 @@ ls_reply_stream_end(struct ls_reply *r, const char *mime, int rc)
 		ls_reply_detach(r);
 		if (sent)
 			sent(r->arg, 200);
-		evhttp_send_reply_end(req);
+		reply_stream_done(req);
 	} else if (r->req) {
 		complete = false;
 	}

@@ -71,7 +71,8 @@ token_parse(const char *line, struct token *ret)
 	_Static_assert(LS_TOKEN_NAME_MAX_BYTES == 32, "the width below");
 	if (sscanf(line, "%31s %7s %64[0-9a-f]%c", ret->name, scope, ret->digest,
 		    &end) != 4 ||
-		end != '\n' || strlen(ret->digest) != TOKENS_HEX_BYTES - 1)
+		end != '\n' || strlen(ret->digest) != TOKENS_HEX_BYTES - 1 ||
+		!ls_text_is_name(ret->name, strlen(ret->name), sizeof(ret->name) - 1))
 		return false;
 	ret->scope = token_scope(scope);
 	return ret->scope != LS_SCOPE_NONE;

@@ -44,6 +44,11 @@ check "every path without a token, with a wrong one, over plain HTTP: nothing" \
 check "no token: 4" exits 4 'Authorization: Bearer TOKEN' \
 	"$build/lockstep" --server "https://127.0.0.1:$http_port" --ca-file "$keys/ca.pem" jobs
 check "no CA: 4" exits 4 'certificate of' "$build/lockstep" --server "https://127.0.0.1:$http_port" jobs
+check "no CA, of an export: 4" exits 4 'certificate of' \
+	"$build/lockstep" --server "https://127.0.0.1:$http_port" export --job workload
+check "plain HTTP to it: 3, and a hint" exits 3 'https:// with --http-keys' \
+	"$build/lockstep" --server "http://127.0.0.1:$http_port" jobs
+check "the doctor asks it with the CA and the token" exits 1 'answers' over read --agent http://127.0.0.1:1 doctor
 check "a token is not sent over plain HTTP to another host" exits 2 'https:// only' \
 	"$build/lockstep" --server http://192.0.2.1:1 --token-file "$work/read" jobs
 check "an empty file is no token" exits 2 'holds no token' \
@@ -51,6 +56,17 @@ check "an empty file is no token" exits 2 'holds no token' \
 check "a token for reading does not write" exits 4 'for reading' over read zoom h0
 check "one for writing does" over write zoom h0
 check "the row of it says who" until_true exits 0 'asked by alice' over read export --job workload
+
+# wrong_each COUNT: an unknown token, again and again: exit status 4, the rate reached or not.
+wrong_each() {
+	local i
+	printf 'lockstep_%064d\n' 0 >"$work/wrong"
+	for ((i = 0; i < $1; i++)); do
+		over wrong jobs >"$work/said" 2>&1
+		[ $? -eq 4 ] || { cat "$work/said"; return 1; }
+	done
+}
+check "unknown tokens, more than a second may have: 4 each time" wrong_each 30
 
 # Tokens and certificates that change.
 lockstep keys revoke "$keys" grafana

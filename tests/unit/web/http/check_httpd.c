@@ -441,6 +441,7 @@ LS_TEST(httpd, a_request_has_one_end)
 
 /* The next connection is one that evhttp had no memory for: it frees the bufferevent. */
 static bool rig_loses_next;
+static struct bufferevent *rig_end; /* of the last connection */
 
 void __real_bufferevent_getcb(struct bufferevent *bev, bufferevent_data_cb *ret_read,
 	bufferevent_data_cb *ret_write, bufferevent_event_cb *ret_event,
@@ -459,7 +460,28 @@ __wrap_bufferevent_getcb(struct bufferevent *bev, bufferevent_data_cb *ret_read,
 	if (rig_loses_next)
 		evhttp_connection_free(evcon);
 	rig_loses_next = false;
+	rig_end = bev;
 	__real_bufferevent_getcb(bev, ret_read, ret_write, ret_event, ret_arg);
+}
+
+/* libevent's end of a TLS connection does so when keys are updated meanwhile. */
+LS_TEST(httpd, a_word_of_bytes_while_an_answer_waits_ends_nothing)
+{
+	size_t len = 0;
+	int fd = rig_connect();
+
+	rig_backend.hold = true;
+	rig_send(fd,
+		"GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+	rig_hold(1);
+	bufferevent_trigger(rig_end, EV_READ, BEV_TRIG_IGNORE_WATERMARKS);
+	rig_pump();
+	fake_backend_let_go(&rig_backend);
+	rig_read(fd, &len);
+	(void)close(fd);
+	ck_assert(rig_has("llama70b-run12"));
+	ck_assert(rig_has("{\"status\":\"ok\"}")); /* and the next one, too */
 }
 
 LS_TEST(httpd, a_connection_that_libevent_has_no_memory_for_is_forgotten)
@@ -644,6 +666,46 @@ LS_TEST(httpd, answers_outlive_the_server)
 }
 
 LS_CASE(httpd_own);
+
+static void (*rig_export)(void *arg, const struct ls_ask *ask, ls_export_piece *piece,
+	void *piece_arg);
+
+/* As if what went before had just been written by the end of a TLS connection, which
+ * tells so later. */
+static void
+rig_export_late(void *arg, const struct ls_ask *ask, ls_export_piece *piece,
+	void *piece_arg)
+{
+	bufferevent_trigger(rig_end, EV_WRITE, BEV_OPT_DEFER_CALLBACKS);
+	rig_export(arg, ask, piece, piece_arg);
+}
+
+LS_TEST(httpd_own, an_export_that_ends_when_less_was_written_is_whole)
+{
+	static const char *const versions[] = { "1.1", "1.0" };
+	struct ls_httpd_options options = { .address = "127.0.0.1" };
+	struct ls_backend functions;
+	char text[256];
+
+	rig_loop = ls_loop_new();
+	fake_backend_init(&rig_backend, ls_test_source("tests/golden/web/run"),
+		&functions);
+	rig_export = functions.export_job;
+	functions.export_job = rig_export_late;
+	ck_assert_int_eq(ls_httpd_new(rig_loop, &options, &functions, &rig_httpd), 0);
+	for (size_t i = 0; i < 2; i++) {
+		(void)snprintf(text, sizeof(text),
+			"GET /api/v1/jobs/llama70b-run12/export HTTP/%s\r\n"
+			"Host: localhost\r\nConnection: close\r\n\r\n",
+			versions[i]);
+		ck_assert_int_eq(rig_ask_raw(text), 200);
+		ck_assert_ptr_nonnull(strstr(rig_body(), "\n"));
+		if (i == 0)
+			ck_assert_str_eq(rig_answer + strlen(rig_answer) - 5,
+				"0\r\n\r\n");
+	}
+	rig_teardown();
+}
 
 LS_TEST(httpd_own, slow_clients_and_backends_have_a_deadline)
 {

@@ -116,7 +116,8 @@ LS_TEST(tokens, a_bad_line_is_named)
 {
 	static const char *const lines[] = { "x\n", "a read\n", "a root " DIGEST "\n",
 		"a read " DIGEST "0\n", "a read " DIGEST, "a read " DIGEST " more\n",
-		"a-name-of-thirty-two-characters- read " DIGEST "\n" };
+		"a-name-of-thirty-two-characters- read " DIGEST "\n",
+		"a\033[2J read " DIGEST "\n", "a\xff read " DIGEST "\n" };
 	struct ls_tokens *t = NULL;
 	char text[256];
 
