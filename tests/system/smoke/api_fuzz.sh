@@ -8,7 +8,7 @@
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 seed=${1:-1}
-requests=${2:-2000}
+requests=${2:-1000}
 venv=$build/schemathesis-venv
 
 work_begin
@@ -21,7 +21,7 @@ run_behind "$work/sim.log" "$build/lockstep-sim" --connect "tcp://127.0.0.1:$ing
 check "there is a job to ask for" step_wait 20
 cd "$top/tests/fuzz/api" || die "no directory tests/fuzz/api"
 "$venv/bin/schemathesis" run "$top/web/api/openapi.yaml" --url "http://127.0.0.1:$http_port" --seed "$seed" \
-	--max-examples $((requests / 18)) --no-color --generation-database none \
+	--max-examples $((requests / 20)) --no-color --generation-database none \
 	--request-timeout 60 --suppress-health-check all \
 	--checks all --exclude-checks ignored_auth \
 	>"$work/schemathesis.log" 2>&1
