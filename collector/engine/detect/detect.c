@@ -38,6 +38,7 @@ ls_detect_fini(struct ls_detect *d)
 		free(d->worker[i].learning);
 	free(d->worker);
 	free(d->scratch);
+	free(d->near);
 	free(d->net);
 	memset(d, 0, sizeof(*d));
 }
@@ -47,6 +48,7 @@ ls_detect_reserve(struct ls_detect *d, size_t n)
 {
 	struct ls_detect_worker *w;
 	double *scratch;
+	float *near;
 	size_t capacity = d->capacity == 0 ? 8 : d->capacity;
 
 	if (n > d->capacity) {
@@ -60,12 +62,17 @@ ls_detect_reserve(struct ls_detect *d, size_t n)
 		if (scratch == NULL)
 			return -ENOMEM;
 		d->scratch = scratch;
+		near = realloc(d->near, capacity * sizeof(*near));
+		if (near == NULL)
+			return -ENOMEM;
+		d->near = near;
 		d->capacity = capacity;
 	}
 	if (ls_detect_reserve_slices(d, 1) != 0)
 		return -ENOMEM;
 	if (n > d->count) {
 		memset(&d->worker[d->count], 0, (n - d->count) * sizeof(*d->worker));
+		memset(&d->near[d->count], 0, (n - d->count) * sizeof(*d->near));
 		d->count = n;
 	}
 	return 0;
@@ -113,12 +120,13 @@ ls_detect_reset_worker(struct ls_detect *d, size_t slot)
 /* Keeps the two suspected workers of the greatest mean excess: this one after the
  * others. */
 static void
-detect_worst(const struct ls_detect *d, size_t slot, struct ls_detect_worst *worst)
+detect_worst(struct ls_detect *d, size_t slot, struct ls_detect_worst *worst)
 {
 	const struct ls_detect_channel *ch =
 		&d->worker[slot].channel[LS_DETECT_CHRONIC];
 	double mean_s;
 
+	d->near[slot] = (float)ls_detect_nearness(&d->worker[slot]);
 	if (ch->level == LS_LEVEL_QUIET || ch->ep.steps == 0)
 		return;
 	mean_s = ch->ep.excess_s / (double)ch->ep.steps;

@@ -205,6 +205,7 @@ struct ls_detect_worst {
 struct ls_detect {
 	struct ls_detect_worker *worker;
 	double *scratch; /* capacity of them */
+	float *near; /* ls_detect_nearness of each after its last step: to sort by */
 	size_t count, capacity;
 	uint64_t judged; /* steps seen */
 	bool ready; /* the mode is chosen */

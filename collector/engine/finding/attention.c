@@ -46,7 +46,7 @@ static bool __attribute__((format(printf, 4, 5))) attention_add(struct attention
 double
 ls_attention_nearness(const struct ls_job *j, size_t slot)
 {
-	return slot < j->detect.count ? ls_detect_nearness(&j->detect.worker[slot]) : 0;
+	return slot < j->detect.count ? (double)j->detect.near[slot] : 0;
 }
 
 /* The next workers of the same role that report and are not suspects themselves. */
