@@ -126,7 +126,7 @@ function evidenceRow(e) {
 		el("td", { class: "note" }, name(e.id ?? "")),
 		el("th", { scope: "row", title: e.metric }, name(text.metric(e.metric))),
 		cell(e.role === "not_measured" ? "–" : show(e.subject)), cell(e.peers ? show(e.peers.p50) : "–"),
-		cell(e.peers ? `${show(e.peers.p10)} – ${show(e.peers.p90)}` : "", "note"),
+		cell(e.peers ? text.range(show(e.peers.p10), show(e.peers.p90)) : "", "note"),
 		cell(typeof e.robust_z === "number" ? e.robust_z.toFixed(1) : "", "note"),
 		el("td", null, name(ROLE[e.role] ?? e.role ?? "")));
 }

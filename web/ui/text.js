@@ -88,6 +88,12 @@ export function together(values, unit) {
 	};
 }
 
+// Two texts with units as one: "1.2 ms", "3.4 ms" is "1.2 – 3.4 ms".
+export function range(low, high) {
+	const unit = /( \S+)?$/.exec(high)[0];
+	return `${unit && low.endsWith(unit) ? low.slice(0, -unit.length) : low} – ${high}`;
+}
+
 // What host names have in common up to the last separator, to be left out where space is scarce.
 export function shortener(hosts) {
 	const list = hosts.filter((h) => typeof h === "string");
