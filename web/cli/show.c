@@ -317,9 +317,12 @@ show_evidence(struct ls_term *t, const json_t *f)
 							      : "");
 	}
 	if (ls_pick(f, "data_quality.workers_reporting"))
-		(void)printf("            %s of %s workers reporting\n",
+		(void)printf("            %s of %s workers reporting%s\n",
 			ls_term_whole(t, f, "data_quality.workers_reporting", "?"),
-			ls_term_whole(t, f, "data_quality.workers_expected", "?"));
+			ls_term_whole(t, f, "data_quality.workers_expected", "?"),
+			json_is_string(ls_pick(f, "data_quality.reference"))
+				? "; as of before the collector's restart, and still so"
+				: "");
 }
 
 /* Costs of an action that are 0 are good news, and said so. */

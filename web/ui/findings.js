@@ -144,7 +144,8 @@ function evidence(f) {
 			el("tbody", null, all.map(evidenceRow)))),
 		typeof f.data_quality?.workers_reporting === "number" ? el("p", { class: "note" },
 			`${text.whole(f.data_quality.workers_reporting)} of ${
-				text.whole(f.data_quality.workers_expected)} workers reporting`) : null);
+				text.whole(f.data_quality.workers_expected)} workers reporting${
+				f.data_quality.reference ? "; as of before the collector's restart, and still so" : ""}`) : null);
 }
 
 function worth(a) {

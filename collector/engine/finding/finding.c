@@ -580,6 +580,8 @@ finding_render_state(const struct ls_finding *f)
 {
 	json_t *doc = json_deep_copy(f->json);
 
+	ls_ignore(json_object_set_new(json_object_get(doc, "data_quality"), "reference",
+		ls_finding_is_open(f) ? json_string("before_restart") : json_null()));
 	if (json_object_set_new(doc, "status",
 		    json_string(ls_finding_status_name(f->status))) != 0 ||
 		json_object_set_new(doc, "updated_at", ls_json_time(f->updated_us)) !=

@@ -16,6 +16,7 @@
 #include "collector/engine/finding/judge_slow.h"
 #include "collector/engine/finding/judge_stage.h"
 #include "collector/engine/detect/stall.h"
+#include "collector/engine/residual/stats.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -473,10 +474,76 @@ ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j,
 	}
 }
 
+/* Mean own work of a worker over the newest steps, s; NaN: none is known. */
+static double
+judge_own_s(const struct ls_job *j, size_t slot)
+{
+	double sum = 0;
+	size_t n = 0, back = 0;
+
+	for (; back < j->live_count && back < LS_ENGINE_RECENT_STEPS; back++) {
+		const struct ls_cell *c =
+			ls_row_cell(ls_job_row(j, j->live_count - 1 - back), slot);
+
+		if (c == NULL)
+			continue;
+		sum += (double)c->own_s;
+		n++;
+	}
+	return n > 0 ? sum / (double)n : NAN;
+}
+
+/* Own work of a worker beyond the median of its peers, as the finding told it. */
+static double
+judge_told_s(const struct ls_finding *f)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(f->json, "evidence"), i, row)
+	{
+		const json_t *peers = json_object_get(row, "peers"),
+			     *metric = json_object_get(row, "metric");
+
+		if (json_is_string(metric) &&
+			strcmp(json_string_value(metric), "own_work_s") == 0)
+			return json_number_value(json_object_get(row, "subject")) -
+				json_number_value(json_object_get(peers, "p50"));
+	}
+	return NAN;
+}
+
+/*
+ * Is a finding that was told before a restart still true, by at least half? The steps from
+ * before its onset may be gone, and then no detector can see it: it is measured as it was
+ * told. A worker: its own work beside its peers. All else: the step time.
+ */
+static bool
+judge_still_holds(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_finding *f)
+{
+	const struct ls_engine_worker *w = ls_job_worker(e, j, &f->who);
+	double told_s = judge_told_s(f), own_s, *peers = j->detect.scratch;
+	size_t n = 0;
+
+	if (f->diagnosis.count > 0) /* told by this engine */
+		return false;
+	if (f->scope != LS_SCOPE_HOST && f->scope != LS_SCOPE_RANK)
+		return j->detect.step_s >= f->step_s - f->blame_s / 2;
+	for (size_t s = 0; w != NULL && s < j->detect.count; s++) {
+		own_s = judge_own_s(j, s);
+		if (s != w->slot && j->roles.of[s] == j->roles.of[w->slot] &&
+			!isnan(own_s))
+			peers[n++] = own_s;
+	}
+	return n > 0 && told_s > 0 &&
+		judge_own_s(j, w->slot) - ls_stats_median(peers, n) >= told_s / 2;
+}
+
 /*
  * Open findings of this job that no channel holds up any more: taken over from storage,
- * and calm since the detectors have learned again, or of a rank that moved to another
- * host.
+ * and not true any more since the detectors have learned again, or of a rank that moved
+ * to another host.
  */
 static void
 judge_orphans(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
@@ -484,11 +551,17 @@ judge_orphans(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 	if (j->detect.judged < 2 * LS_DETECT_WARM ||
 		j->detect.judged % LS_FINDING_UPDATE_STEPS != 0)
 		return;
-	for (size_t i = 0; i < e->finding_count; i++)
-		if (ls_finding_is_open(&e->findings[i]) &&
-			strcmp(e->findings[i].who.job, j->name) == 0 &&
-			!ls_judge_is_held(e, j, &e->findings[i]))
-			ls_findings_clear(e, &e->findings[i], step, now_us);
+	for (size_t i = 0; i < e->finding_count; i++) {
+		struct ls_finding *f = &e->findings[i];
+
+		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0 ||
+			ls_judge_is_held(e, j, f))
+			continue;
+		if (judge_still_holds(e, j, f))
+			ls_findings_tell(e, f, "updated", now_us);
+		else
+			ls_findings_clear(e, f, step, now_us);
+	}
 }
 
 /* Was the channel a finding before this step? Remembered in one bit a channel. */

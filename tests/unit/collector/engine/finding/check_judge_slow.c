@@ -268,6 +268,51 @@ LS_TEST(storage_and_attempts, what_was_told_is_read_back)
 	fake_job_free(job);
 }
 
+/* Makes workers first to last slower by a factor. */
+static void
+slow(struct fake_job *job, size_t first, size_t last, double factor)
+{
+	for (size_t i = first; i <= last; i++)
+		job->workers[i].slow = factor;
+}
+
+/* What is slow, and by what factor. */
+static const struct {
+	size_t first, last;
+	double factor;
+} restarts[] = { { 5, 5, 1.03 }, { 5, 5, 1.3 }, { 0, 7, 1.1 } };
+
+/* The collector starts again, and none of the steps from before the onset is there. */
+LS_TEST_LOOP(storage_and_attempts, a_finding_outlives_a_restart_without_its_past, 0,
+	(int)(sizeof(restarts) / sizeof(restarts[0])))
+{
+	struct fake_job *job = fake_job_new(8), *next = fake_job_on(NULL, job->name, 8);
+	json_t *f;
+
+	fake_job_run(job, 400);
+	slow(job, restarts[_i].first, restarts[_i].last, restarts[_i].factor);
+	fake_job_run(job, 600);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_int_eq(ls_engine_seed_finding(next->engine, f), 0);
+	json_decref(f);
+	next->step = job->step;
+	next->now_us = job->now_us + 5000000;
+	slow(next, restarts[_i].first, restarts[_i].last, restarts[_i].factor);
+	fake_job_declare(next);
+	fake_job_run(next, 1500);
+	ck_assert_uint_eq(fake_job_told(next, "opened"), 0);
+	ck_assert_uint_eq(fake_job_told(next, "cleared"), 0);
+	f = fake_job_finding(next, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "status", NULL), "open");
+	json_decref(f);
+	slow(next, 0, 7, 1);
+	fake_job_run(next, 600);
+	ck_assert_uint_eq(fake_job_told(next, "cleared"), 1);
+	fake_job_free(next);
+	fake_job_free(job);
+}
+
 LS_TEST(storage_and_attempts, a_new_attempt_begins_anew)
 {
 	struct fake_job *job = fake_job_new(8);
