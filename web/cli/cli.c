@@ -60,6 +60,10 @@ ls_cli_refused(struct ls_cli *cli, const struct ls_fetched *got)
 	(void)fprintf(stderr, "lockstep: the collector answers %d: %s\n", got->status,
 		detail);
 	json_decref(problem);
+	if (got->status == 401)
+		(void)fprintf(stderr,
+			"  fix: give --token-file (or LOCKSTEP_TOKEN_FILE) a file with a token "
+			"of this collector\n");
 	if (got->status == 401 || got->status == 403 || got->status == 421 ||
 		got->status == 429)
 		return LS_EXIT_DENIED;

@@ -206,8 +206,6 @@ fetch_piece(struct evhttp_request *req, void *arg)
 	char block[16384];
 	int n;
 
-	if (evhttp_request_get_response_code(req) != 200)
-		return; /* a problem: kept for fetch_done */
 	while ((n = evbuffer_remove(in, block, sizeof(block))) > 0) {
 		f->bytes += (uint64_t)n;
 		if (fwrite(block, 1, (size_t)n, f->stream) != (size_t)n)
@@ -215,11 +213,17 @@ fetch_piece(struct evhttp_request *req, void *arg)
 	}
 }
 
+/* A stream is the body of a 200. Any other body is kept whole, for fetch_done. */
 static int
 fetch_header(struct evhttp_request *req, void *arg)
 {
 	struct ls_fetch *f = arg;
 
+	if (f->stream && evhttp_request_get_response_code(req) == 200) {
+		evhttp_request_set_chunked_cb(req, fetch_piece);
+		evhttp_connection_set_max_body_size(evhttp_request_get_connection(req),
+			-1);
+	}
 	return ls_http_interim(req, &f->interims);
 }
 
@@ -267,8 +271,6 @@ fetch_send(struct ls_fetch *f, struct evhttp_connection *evcon, const char *path
 		return -ENOMEM;
 	evhttp_request_set_error_cb(req, fetch_failed);
 	evhttp_request_set_header_cb(req, fetch_header);
-	if (f->stream)
-		evhttp_request_set_chunked_cb(req, fetch_piece);
 	headers = evhttp_request_get_output_headers(req);
 	if (evhttp_add_header(headers, "Host", f->authority) != 0 ||
 		evhttp_add_header(headers, "Connection", "close") != 0 ||
@@ -362,8 +364,7 @@ fetch_run(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetched 
 	}
 	evhttp_connection_set_timeout_tv(evcon, &f->timeout);
 	evhttp_connection_set_max_headers_size(evcon, LS_HTTP_HEADER_MAX_BYTES);
-	evhttp_connection_set_max_body_size(evcon,
-		stream ? -1 : (ev_ssize_t)LS_CLI_BODY_MAX_BYTES);
+	evhttp_connection_set_max_body_size(evcon, (ev_ssize_t)LS_CLI_BODY_MAX_BYTES);
 	f->mark = (struct ls_http_mark){ .bev = evhttp_connection_get_bufferevent(
 						 evcon),
 		.max = LS_HTTP_HEADER_MAX_BYTES +

@@ -43,6 +43,10 @@ check "every path without a token, with a wrong one, over plain HTTP: nothing" \
 	"$top/tests/system/http_probe.py" "$http_port" "$keys/ca.pem" "$(cat "$work/read")" "$(cat "$work/write")"
 check "no token: 4" exits 4 'Authorization: Bearer TOKEN' \
 	"$build/lockstep" --server "https://127.0.0.1:$http_port" --ca-file "$keys/ca.pem" jobs
+check "no token, of an export: 4, with the reason and the fix" exits 4 'Authorization: Bearer TOKEN' \
+	"$build/lockstep" --server "https://127.0.0.1:$http_port" --ca-file "$keys/ca.pem" export --job workload
+grep -q 'fix: give --token-file' "$work/said"
+result $? "and the option that is missing"
 check "no CA: 4" exits 4 'certificate of' "$build/lockstep" --server "https://127.0.0.1:$http_port" jobs
 check "no CA, of an export: 4" exits 4 'certificate of' \
 	"$build/lockstep" --server "https://127.0.0.1:$http_port" export --job workload
