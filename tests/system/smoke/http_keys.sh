@@ -72,6 +72,10 @@ wrong_each() {
 }
 check "unknown tokens, more than a second may have: 4 each time" wrong_each 30
 
+curl -s --cacert "$keys/ca.pem" -H "Authorization: Bearer $(cat "$work/read")" "https://127.0.0.1:$http_port/metrics" |
+	awk -v now="$(date +%s)" '$1 == "lockstep_collector_keys_expiry_timestamp_seconds" { days = ($2 - now) / 86400 } END { print "# days: " days; exit !(days > 363 && days < 366) }'
+result $? "the metric of the first expiry covers --http-keys alone"
+
 # Tokens and certificates that change.
 lockstep keys revoke "$keys" grafana
 kill -HUP "$collector_pid"
