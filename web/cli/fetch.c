@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct ls_fetch {
 	struct event_base *base;
@@ -106,6 +107,27 @@ fetch_read_token(struct ls_fetch *f, const char *path)
 	return 0;
 }
 
+/* Reads crl.pem beside ca_file; without this file nothing is revoked. */
+static int
+fetch_read_revoked(struct ls_fetch *f, const char *ca_file)
+{
+	X509_STORE *store = SSL_CTX_get_cert_store(f->tls);
+	const char *slash = strrchr(ca_file, '/');
+	char path[LS_PATH_MAX_BYTES];
+
+	if (snprintf(path, sizeof(path), "%.*scrl.pem",
+		    slash ? (int)(slash + 1 - ca_file) : 0,
+		    ca_file) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	if (access(path, R_OK) != 0)
+		return errno == ENOENT ? 0 : -errno;
+	return X509_load_crl_file(X509_STORE_add_lookup(store, X509_LOOKUP_file()),
+		       path, X509_FILETYPE_PEM) > 0 &&
+			X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK) == 1
+		? 0
+		: -LS_EPARSE;
+}
+
 static int
 fetch_secure(struct ls_fetch *f, const char *ca_file)
 {
@@ -142,6 +164,11 @@ fetch_prepare(struct ls_fetch *f, const struct ls_fetch_options *o, char *text,
 	if (rc != 0)
 		return fetch_fail(rc, "--ca-file", o->ca_file,
 			"holds no certificate in PEM", text, size);
+	rc = f->tls && o->ca_file[0] != '\0' ? fetch_read_revoked(f, o->ca_file) : 0;
+	if (rc != 0)
+		return fetch_fail(rc, "crl.pem beside --ca-file", o->ca_file,
+			"holds no list of revoked certificates in PEM: copy it again",
+			text, size);
 	rc = o->token_file[0] != '\0' ? fetch_read_token(f, o->token_file) : 0;
 	if (f->bearer[0] != '\0' && !f->tls && strcmp(f->host, "localhost") != 0 &&
 		ls_http_is_loopback(f->host) != 1)

@@ -95,5 +95,12 @@ check "a new certificate, without a restart" until_true said collector.log 'read
 check "is accepted" over read jobs
 check "a server of another name: 4" exits 4 'mismatch' \
 	"$build/lockstep" --server "https://localhost:$http_port" --ca-file "$keys/ca.pem" jobs
+cp "$keys/crl.pem" "$work/crl.pem"
+lockstep keys revoke "$keys" collector
+check "a revoked certificate: 4" exits 4 'certificate revoked' over read jobs
+echo truncated >"$keys/crl.pem"
+check "a truncated list: 2" exits 2 'holds no list of revoked certificates' over read jobs
+cp "$work/crl.pem" "$keys/crl.pem"
+check "the list of before: accepted" over read jobs
 program_end "$workload_pid" TERM
 tap_end
