@@ -100,11 +100,11 @@ main(int argc, char **argv)
 		return EXIT_SUCCESS;
 	/* a server that hangs up is told by the write */
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (config.doctor)
-		return main_doctor(&config);
 	if (config.once)
 		return main_once(&config);
 	if (config.keys[0] != '\0' && ls_tls_open == NULL)
 		return main_with_tls(argv);
+	if (config.doctor)
+		return main_doctor(&config);
 	return ls_agent_run(&config, argc, argv) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

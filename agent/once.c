@@ -222,6 +222,7 @@ ls_agent_doctor(const struct ls_agent_config *config, struct ls_doctor *ret_doct
 		ls_sources_read(o.sources, LS_CADENCE_FAST | LS_CADENCE_SLOW,
 			ls_clock_mono_ns());
 		ls_checks_reach(config->collector, ret_doctor);
+		ls_checks_keys(config->keys, config->host_name, ret_doctor);
 		ls_checks_state_dir(config->state_dir, ret_doctor);
 		ls_sources_tell(o.sources, ret_doctor);
 		ls_checks_clock(ret_doctor);

@@ -149,6 +149,7 @@ static void
 server_self(void *arg, struct ls_self *ret_self)
 {
 	struct ls_server *s = arg;
+	int64_t http_s;
 
 	*ret_self = s->self;
 	ls_intake_stats(s->intake, &ret_self->intake);
@@ -166,6 +167,9 @@ server_self(void *arg, struct ls_self *ret_self)
 	ret_self->outbox_lost = ls_outbox_lost(s->core.outbox);
 	ret_self->cpu_ns = ls_clock_cpu_ns();
 	ret_self->keys_until_s = ls_tls_until_s(s->tls);
+	http_s = ls_access_until_s(s->access);
+	if (http_s != 0 && (s->tls == NULL || http_s < ret_self->keys_until_s))
+		ret_self->keys_until_s = http_s;
 }
 
 static bool

@@ -669,7 +669,7 @@
 #define LS_TOKEN_NAME_MAX_BYTES 32
 #define LS_TOKEN_BYTES 80 /* a token as text, and its end */
 #define LS_TOKENS_MAX 1024 /* that may ask over HTTP */
-/* requests with a wrong token, of all clients: others are told to come later */
+/* requests with a wrong token that are answered 401, of all clients; more get 429 */
 #define LS_TOKENS_WRONG_PER_S 10
 #define LS_PAGE_DEFAULT 100
 #define LS_PAGE_MAX 1000

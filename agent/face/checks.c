@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
+#define LS_TLS_OPTIONAL
 #include "agent/face/checks.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <sys/timex.h>
 #include <unistd.h>
 #include "agent/uplink/resolve.h"
+#include "proto/wire/tls.h"
 
 #define CHECKS_SPOOL_FULL_RATIO 0.8
 /* half of it is the uncertainty of a clock: 25 ms hide a straggler */
@@ -207,6 +209,22 @@ ls_checks_reach(const char *url, struct ls_doctor *d)
 		ls_doctor_add(d, LS_DOCTOR_FAIL, "uplink", url, reach.why,
 			"start lockstep-collector there, let this host reach that port, or give "
 			"--collector tcp://HOST:PORT");
+}
+
+void
+ls_checks_keys(const char *dir, const char *host_name, struct ls_doctor *d)
+{
+	char text[LS_TLS_TEXT_MAX_BYTES];
+	int rc;
+
+	if (dir[0] == '\0' || ls_tls_check == NULL)
+		return;
+	rc = ls_tls_check(LS_TLS_AGENT, dir, host_name, text, sizeof(text));
+	ls_doctor_add(d,
+		rc == 0		 ? LS_DOCTOR_OK
+			: rc > 0 ? LS_DOCTOR_WARN
+				 : LS_DOCTOR_FAIL,
+		"keys", dir, rc == 0 ? "can be used" : text, "");
 }
 
 void

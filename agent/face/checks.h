@@ -33,6 +33,12 @@ void ls_checks_uplink(const struct ls_uplink *uplink, struct ls_doctor *d);
  */
 void ls_checks_reach(const char *url, struct ls_doctor *d);
 
+/*
+ * The key files of --keys, for an agent of this user that does not run yet, in the words
+ * that it would log. Nothing if dir is "", or if this program has no TLS.
+ */
+void ls_checks_keys(const char *dir, const char *host_name, struct ls_doctor *d);
+
 /* Whether the machine's wall clock is kept right. */
 void ls_checks_clock(struct ls_doctor *d);
 

@@ -219,7 +219,7 @@ ls_zoom_ask(struct ls_zoom *z, const char *host, const char *who, int64_t for_us
 	int64_t now_us, int64_t *ret_until_us)
 {
 	struct ls_attention_want want = { .cause = "" };
-	struct zoom_place *p = zoom_find(z, host);
+	struct zoom_place *p = zoom_find(z, host), asked;
 
 	if (for_us > ZOOM_MAX_US)
 		for_us = ZOOM_MAX_US;
@@ -228,9 +228,11 @@ ls_zoom_ask(struct ls_zoom *z, const char *host, const char *who, int64_t for_us
 	if (p != NULL) {
 		if (p->until_us < now_us + for_us)
 			p->until_us = now_us + for_us;
-		memcpy(p->want.cause, want.cause, sizeof(want.cause));
+		/* Only the renewal says who asked: the zoom keeps the cause it began with. */
+		asked = *p;
+		memcpy(asked.want.cause, want.cause, sizeof(want.cause));
 		z->stats.renewed++;
-		zoom_tell(z, p, LS_ZOOM_RENEW, now_us);
+		zoom_tell(z, &asked, LS_ZOOM_RENEW, now_us);
 	} else {
 		p = zoom_find(z, "");
 		if (p == NULL) {

@@ -48,7 +48,8 @@ void ls_zoom_free(struct ls_zoom *z);
 void ls_zoom_turn(struct ls_zoom *z, const struct ls_attention_want *wants,
 	size_t count, int64_t now_us);
 
-/* A person asks for a host: begins or renews for so long (at most LS_ZOOM_MAX_NS). */
+/* A person asks for a host: begins or renews for so long (at most LS_ZOOM_MAX_NS). A
+ * renewal has the cause "asked by WHO"; the zoom keeps the cause that it began with. */
 int ls_zoom_ask(struct ls_zoom *z, const char *host, const char *who, int64_t for_us,
 	int64_t now_us, int64_t *ret_until_us) LS_MUSTCHECK;
 

@@ -90,8 +90,8 @@ struct ls_client *ls_clients_find(const struct ls_clients *cs,
 	struct evhttp_request *req);
 
 /*
- * It waits for this answer, which is detached should the connection go; NULL: it was
- * answered.
+ * Names the answer that the client waits for; NULL: the client has its answer. If the
+ * connection ends first, the answer is detached from it.
  */
 void ls_client_waits(struct ls_client *c, void *answer);
 

@@ -417,13 +417,14 @@ keys_add_revoked(X509_CRL *crl, const char *hex, int64_t now_s)
 	return ok;
 }
 
-/* Every certificate of a name, returns how many, or -EIO. */
+/* Adds every certificate of a name to crl; NULL: only counts them. Returns how many, or
+ * -EIO. */
 static int
 keys_add_name(X509_CRL *crl, const char *dir, const char *name, int64_t now_s)
 {
 	FILE *f = keys_open(dir, "issued", "", "r");
 	char line[KEYS_LINE_BYTES], *space;
-	int count = 0;
+	int count = f != NULL || errno == ENOENT ? 0 : -EIO;
 
 	while (f != NULL && count >= 0 && fgets(line, sizeof(line), f) != NULL) {
 		line[strcspn(line, "\n")] = '\0';
@@ -431,7 +432,8 @@ keys_add_name(X509_CRL *crl, const char *dir, const char *name, int64_t now_s)
 		if (space == NULL || strcmp(space + 1, name) != 0)
 			continue;
 		*space = '\0';
-		count = keys_add_revoked(crl, line, now_s) ? count + 1 : -EIO;
+		count = crl == NULL || keys_add_revoked(crl, line, now_s) ? count + 1
+									  : -EIO;
 	}
 	if (f != NULL)
 		(void)fclose(f); /* only read from */
@@ -445,19 +447,19 @@ ls_keys_revoke(const char *dir, const char *name, int64_t now_s, char *text,
 	struct keys_ca ca = { .dir = dir };
 	FILE *f = keys_open(dir, "crl.pem", "", "r");
 	X509_CRL *crl = f != NULL ? PEM_read_X509_CRL(f, NULL, NULL, NULL) : NULL;
-	int count = -1, rc = -EIO;
+	int rc = -EIO;
 
 	ERR_clear_error();
-	if (crl != NULL && keys_open_ca(dir, &ca) == 0)
-		count = keys_add_name(crl, dir, name, now_s);
-	if (count > 0)
-		rc = keys_write_list(&ca, crl, now_s);
-	if (count == 0)
+	if (keys_add_name(NULL, dir, name, now_s) == 0)
 		rc = keys_fail(-LS_EUNKNOWN, "has no certificate by this directory",
 			name, text, size);
-	else if (rc != 0)
+	else if (crl != NULL && keys_open_ca(dir, &ca) == 0 &&
+		keys_add_name(crl, dir, name, now_s) > 0)
+		rc = keys_write_list(&ca, crl, now_s);
+	if (rc == -EIO)
 		(void)keys_fail(rc,
-			"cannot make crl.pem; it needs ca.pem, ca.key and the crl.pem of before",
+			"nothing is revoked, crl.pem cannot be made: this needs the ca.pem, "
+			"ca.key, crl.pem and issued of keys init",
 			dir, text, size);
 	if (f != NULL)
 		(void)fclose(f); /* only read from */

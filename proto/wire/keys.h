@@ -40,7 +40,8 @@ int ls_keys_issue(const char *dir, enum ls_tls_side side, const char *const *nam
 	size_t size) LS_MUSTCHECK;
 
 /* Adds every certificate of a name ("collector": the collector's) to crl.pem, which must
- * be there: nobody is to be forgotten. */
+ * exist, so that no earlier revocation is lost. -LS_EUNKNOWN needs no other file than
+ * `issued`. On failure nothing is revoked. */
 int ls_keys_revoke(const char *dir, const char *name, int64_t now_s, char *text,
 	size_t size) LS_MUSTCHECK;
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Encrypted bytes on their way; data NULL: there are none. */
+/* Encrypted bytes that are being sent; data is NULL while nothing is being sent. */
 struct stream_out {
 	uint8_t *data;
 	size_t len, at;

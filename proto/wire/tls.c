@@ -147,9 +147,8 @@ tls_check_file(const char *path, bool secret)
 		return "is empty; copy it again";
 	if (secret && st.st_uid != geteuid() && st.st_uid != 0)
 		return "belongs to another user; run chown on it";
-	if (secret && (st.st_mode & (st.st_uid == geteuid() ? 077 : 037)) != 0)
-		return "can be read by others; run chmod 600 on it (640 if it is root's, "
-		       "and read by another user)";
+	if (secret && (st.st_mode & (st.st_uid == 0 ? 037 : 077)) != 0)
+		return "can be read by others; run chmod 600 on it (640 if root owns it)";
 	return NULL;
 }
 
@@ -426,31 +425,64 @@ ls_tls_look(struct ls_tls *t)
 	return rc;
 }
 
-int
-ls_tls_open(enum ls_tls_side side, const char *dir, const char *name,
+/* Nothing is read yet. */
+static int
+tls_new(enum ls_tls_side side, const char *dir, const char *name,
 	struct ls_tls **ret_tls)
 {
-	struct ls_tls *t;
+	struct ls_tls *t = calloc(1, sizeof(*t));
 	int rc = -ENOMEM;
 
-	if (dir[0] == '\0')
-		return 0;
-	t = calloc(1, sizeof(*t));
 	/* Settings of this machine for other programs have no say. */
 	if (t != NULL && OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) == 1)
 		rc = ls_text_copy(t->dir, sizeof(t->dir), dir);
 	if (rc == 0)
 		rc = ls_text_copy(t->name, sizeof(t->name), name);
-	if (rc == 0) {
-		t->side = side;
-		rc = ls_tls_look(t);
+	if (rc != 0) {
+		ls_tls_close(t);
+		return rc;
 	}
+	t->side = side;
+	*ret_tls = t;
+	return 0;
+}
+
+int
+ls_tls_open(enum ls_tls_side side, const char *dir, const char *name,
+	struct ls_tls **ret_tls)
+{
+	struct ls_tls *t = NULL;
+	int rc;
+
+	if (dir[0] == '\0')
+		return 0;
+	rc = tls_new(side, dir, name, &t);
+	if (rc == 0)
+		rc = ls_tls_look(t);
 	if (rc < 0) {
 		ls_tls_close(t);
 		return rc;
 	}
 	*ret_tls = t;
 	return 0;
+}
+
+int
+ls_tls_check(enum ls_tls_side side, const char *dir, const char *name, char *text,
+	size_t size)
+{
+	struct ls_tls *t = NULL;
+	int rc = tls_new(side, dir, name, &t);
+
+	(void)snprintf(text, size, "%s", ls_err_text(rc));
+	if (rc != 0)
+		return rc;
+	rc = tls_refresh(t);
+	(void)snprintf(text, size, "%s", t->problem);
+	if (rc > 0)
+		rc = text[0] == '\0' ? 0 : t->soon ? 1 : -EINVAL;
+	ls_tls_close(t);
+	return rc;
 }
 
 int64_t

@@ -40,6 +40,7 @@
  */
 #ifdef LS_TLS_OPTIONAL
 #pragma weak ls_tls_open
+#pragma weak ls_tls_check
 #pragma weak ls_tls_look
 #pragma weak ls_tls_problem
 #pragma weak ls_tls_close
@@ -86,6 +87,14 @@ struct ls_tls_told {
  */
 int ls_tls_open(enum ls_tls_side side, const char *dir, const char *name,
 	struct ls_tls **ret_tls) LS_MUSTCHECK;
+
+/*
+ * What ls_tls_open would log of these keys; text "": nothing. 0: nothing is wrong, 1: a
+ * certificate or a list expires within LS_KEYS_WARN_S, else the keys cannot be used, or the
+ * other side will refuse them: -EINVAL, -ENOMEM, -ENAMETOOLONG.
+ */
+int ls_tls_check(enum ls_tls_side side, const char *dir, const char *name, char *text,
+	size_t size) LS_MUSTCHECK;
 
 /*
  * Reads the files again if their contents changed. 1: the new ones are in force, 0: no

@@ -60,6 +60,10 @@ ls_cli_refused(struct ls_cli *cli, const struct ls_fetched *got)
 	(void)fprintf(stderr, "lockstep: the collector answers %d: %s\n", got->status,
 		detail);
 	json_decref(problem);
+	if (got->status == 401)
+		(void)fprintf(stderr,
+			"  fix: give --token-file (or LOCKSTEP_TOKEN_FILE) a file with a token "
+			"of this collector\n");
 	if (got->status == 401 || got->status == 403 || got->status == 421 ||
 		got->status == 429)
 		return LS_EXIT_DENIED;
@@ -74,7 +78,8 @@ ls_cli_unreachable(struct ls_cli *cli, int rc)
 	if (rc == -EACCES) {
 		(void)fprintf(stderr,
 			"lockstep: the certificate of %s is not accepted: %s\n  fix: give "
-			"--ca-file the ca.pem that signed it, and --server a name that it has\n",
+			"--ca-file the ca.pem that signed it, and --server a name that it has; if it is expired "
+			"or revoked, lockstep keys init makes the collector a new one\n",
 			ls_term_safe(cli->term, cli->options.server, ""),
 			ls_fetch_why(cli->fetch));
 		return LS_EXIT_DENIED;

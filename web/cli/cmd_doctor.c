@@ -24,7 +24,7 @@ doctor_fetch(const struct ls_cli *cli, const char *server, const char *path,
 	const struct ls_fetch_options o = { server, cli->options.timeout_ns,
 		cli->options.ca_file,
 		server == cli->options.server ? cli->options.token_file : "" };
-	char text[LS_CONF_VALUE_MAX_BYTES + 128]; /* it is told as no answer */
+	char text[LS_CONF_VALUE_MAX_BYTES + 128]; /* reported as "no answer" */
 	int rc = ls_fetch_new(&o, &fetch, text, sizeof(text));
 
 	if (rc == 0)

@@ -44,16 +44,27 @@ keys_token(const char *dir, const char *name, const char *scope, char *text,
 	return rc;
 }
 
-/* Ends the certificates and tokens of a name. */
+/* Ends the certificates and tokens of a name. The tokens go last: their file can be read
+ * and crl.pem was written beside it, so that no failure leaves half of them. */
 static int
 keys_revoke(const char *dir, const char *name, int64_t now_s, char *text, size_t size)
 {
-	int tokens = ls_tokens_remove(dir, name, text, size), rc;
+	struct ls_tokens *tokens = NULL;
+	int rc = ls_tokens_read(dir, &tokens, text, size), certificates, removed;
 
-	if (tokens < 0)
-		return tokens;
-	rc = ls_keys_revoke(dir, name, now_s, text, size);
-	return rc == -LS_EUNKNOWN && tokens > 0 ? 0 : rc;
+	ls_tokens_free(tokens);
+	if (rc != 0)
+		return rc;
+	certificates = ls_keys_revoke(dir, name, now_s, text, size);
+	if (certificates != 0 && certificates != -LS_EUNKNOWN)
+		return certificates;
+	removed = ls_tokens_remove(dir, name, text, size);
+	if (removed != 0)
+		return removed < 0 ? removed : 0;
+	if (certificates != 0)
+		(void)snprintf(text, size, "%s: has no certificate and no token by %s",
+			name, dir);
+	return certificates;
 }
 
 int

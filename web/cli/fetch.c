@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct ls_fetch {
 	struct event_base *base;
@@ -106,6 +107,27 @@ fetch_read_token(struct ls_fetch *f, const char *path)
 	return 0;
 }
 
+/* Reads crl.pem beside ca_file; without this file nothing is revoked. */
+static int
+fetch_read_revoked(struct ls_fetch *f, const char *ca_file)
+{
+	X509_STORE *store = SSL_CTX_get_cert_store(f->tls);
+	const char *slash = strrchr(ca_file, '/');
+	char path[LS_PATH_MAX_BYTES];
+
+	if (snprintf(path, sizeof(path), "%.*scrl.pem",
+		    slash ? (int)(slash + 1 - ca_file) : 0,
+		    ca_file) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	if (access(path, R_OK) != 0)
+		return errno == ENOENT ? 0 : -errno;
+	return X509_load_crl_file(X509_STORE_add_lookup(store, X509_LOOKUP_file()),
+		       path, X509_FILETYPE_PEM) > 0 &&
+			X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK) == 1
+		? 0
+		: -LS_EPARSE;
+}
+
 static int
 fetch_secure(struct ls_fetch *f, const char *ca_file)
 {
@@ -142,6 +164,11 @@ fetch_prepare(struct ls_fetch *f, const struct ls_fetch_options *o, char *text,
 	if (rc != 0)
 		return fetch_fail(rc, "--ca-file", o->ca_file,
 			"holds no certificate in PEM", text, size);
+	rc = f->tls && o->ca_file[0] != '\0' ? fetch_read_revoked(f, o->ca_file) : 0;
+	if (rc != 0)
+		return fetch_fail(rc, "crl.pem beside --ca-file", o->ca_file,
+			"holds no list of revoked certificates in PEM: copy it again",
+			text, size);
 	rc = o->token_file[0] != '\0' ? fetch_read_token(f, o->token_file) : 0;
 	if (f->bearer[0] != '\0' && !f->tls && strcmp(f->host, "localhost") != 0 &&
 		ls_http_is_loopback(f->host) != 1)
@@ -206,8 +233,6 @@ fetch_piece(struct evhttp_request *req, void *arg)
 	char block[16384];
 	int n;
 
-	if (evhttp_request_get_response_code(req) != 200)
-		return; /* a problem: kept for fetch_done */
 	while ((n = evbuffer_remove(in, block, sizeof(block))) > 0) {
 		f->bytes += (uint64_t)n;
 		if (fwrite(block, 1, (size_t)n, f->stream) != (size_t)n)
@@ -215,11 +240,17 @@ fetch_piece(struct evhttp_request *req, void *arg)
 	}
 }
 
+/* A stream is the body of a 200. Any other body is kept whole, for fetch_done. */
 static int
 fetch_header(struct evhttp_request *req, void *arg)
 {
 	struct ls_fetch *f = arg;
 
+	if (f->stream && evhttp_request_get_response_code(req) == 200) {
+		evhttp_request_set_chunked_cb(req, fetch_piece);
+		evhttp_connection_set_max_body_size(evhttp_request_get_connection(req),
+			-1);
+	}
 	return ls_http_interim(req, &f->interims);
 }
 
@@ -267,8 +298,6 @@ fetch_send(struct ls_fetch *f, struct evhttp_connection *evcon, const char *path
 		return -ENOMEM;
 	evhttp_request_set_error_cb(req, fetch_failed);
 	evhttp_request_set_header_cb(req, fetch_header);
-	if (f->stream)
-		evhttp_request_set_chunked_cb(req, fetch_piece);
 	headers = evhttp_request_get_output_headers(req);
 	if (evhttp_add_header(headers, "Host", f->authority) != 0 ||
 		evhttp_add_header(headers, "Connection", "close") != 0 ||
@@ -362,8 +391,7 @@ fetch_run(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetched 
 	}
 	evhttp_connection_set_timeout_tv(evcon, &f->timeout);
 	evhttp_connection_set_max_headers_size(evcon, LS_HTTP_HEADER_MAX_BYTES);
-	evhttp_connection_set_max_body_size(evcon,
-		stream ? -1 : (ev_ssize_t)LS_CLI_BODY_MAX_BYTES);
+	evhttp_connection_set_max_body_size(evcon, (ev_ssize_t)LS_CLI_BODY_MAX_BYTES);
 	f->mark = (struct ls_http_mark){ .bev = evhttp_connection_get_bufferevent(
 						 evcon),
 		.max = LS_HTTP_HEADER_MAX_BYTES +

@@ -90,6 +90,12 @@ ls_access_problem(const struct ls_access *a)
 	return a->problem[0] != '\0' ? a->problem : ls_tls_problem(a->tls);
 }
 
+int64_t
+ls_access_until_s(const struct ls_access *a)
+{
+	return a != NULL ? ls_tls_until_s(a->tls) : 0;
+}
+
 void
 ls_access_close(struct ls_access *a)
 {

@@ -32,6 +32,8 @@ int ls_access_open(const char *dir, struct ls_access **ret_access) LS_MUSTCHECK;
 void ls_access_look(struct ls_access *a);
 /* What is wrong with them; "": nothing, or a is NULL. */
 const char *ls_access_problem(const struct ls_access *a);
+/* When the first of its certificates and lists expires, Unix time; 0: a is NULL. */
+int64_t ls_access_until_s(const struct ls_access *a);
 /* Connections must be gone. Accepts NULL. */
 void ls_access_close(struct ls_access *a);
 

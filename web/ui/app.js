@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts the page together: what the address says is read from the API every two seconds and shown.
-import { byId, copy, el, quote, replace, safe } from "./dom.js";
-import { findingUrl, get, jobUrl, Refused, sign } from "./client.js";
+import { byId, copy, el, replace, safe } from "./dom.js";
+import { command, curl, findingUrl, get, jobUrl, Refused, secure, sign } from "./client.js";
 import { explain, list } from "./findings.js";
 import { chart } from "./chart.js";
 import { Heatmap } from "./heatmap.js";
@@ -47,7 +47,7 @@ async function refresh() {
 	const asked = read();
 	const mine = ++turn;
 	const job = await choose(asked);
-	byId("sign-out").hidden = !secure;
+	byId("sign-out").hidden = !secure();
 	if (job === null) {
 		notice("No data yet: no job has reported a step. Start a job on a host with an agent.");
 		return;
@@ -207,11 +207,7 @@ function chartTable() {
 	drawChart();
 }
 
-// The commands to copy name a file and a variable, never the token itself.
-const secure = location.protocol === "https:";
-const server = () => secure ? `--server ${quote(location.origin)} --token-file TOKEN ` : (location.origin === "http://127.0.0.1:7118" ? "" : `--server ${quote(location.origin)} `);
-const cli = () => (read().finding ? `lockstep ${server()}explain ${quote(read().finding)}`
-	: `lockstep ${server()}status ${quote(view.job ?? "")}`);
+const cli = () => (read().finding ? command("explain", read().finding) : command("status", view.job ?? ""));
 const api = () => location.origin + (read().finding ? findingUrl(read().finding) : jobUrl(view.job ?? ""));
 const copyCli = () => copy(cli(), "command line");
 const copyLink = () => copy(location.origin + "/" + href(view.finding ? view : { job: view.job, metric: view.metric }), "link");
@@ -242,7 +238,7 @@ function start() {
 	byId("pause").addEventListener("click", pause);
 	byId("copy-link").addEventListener("click", copyLink);
 	byId("copy-cli").addEventListener("click", copyCli);
-	byId("copy-curl").addEventListener("click", () => copy(`curl -s ${secure ? '-H "Authorization: Bearer $TOKEN" ' : ""}${quote(api())}`, "curl command"));
+	byId("copy-curl").addEventListener("click", () => copy(curl(api()), "curl command"));
 	byId("sign-out").addEventListener("click", () => signed(""));
 	byId("heat-table").addEventListener("click", heatTable);
 	byId("chart-table").addEventListener("click", chartTable);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading the API: one GET at a time per URL, ETags kept, so that an unchanged answer costs a 304.
 
+import { quote } from "./dom.js";
+
 const kept = new Map(); // url -> {etag, body}
 const KEPT_MAX = 64;
 
@@ -42,6 +44,14 @@ export async function sign(token) {
 	if (!response.ok)
 		throw new Refused(response.status, await response.json().catch(() => null));
 }
+
+// The command line that asks this collector. It names the files of the certificates and the token, never the token itself.
+export const secure = () => location.protocol === "https:";
+const server = () => (location.origin === "http://127.0.0.1:7118" ? "" : `--server ${quote(location.origin)} `)
+	+ (secure() ? "--ca-file ca.pem --token-file TOKEN " : "");
+export const command = (word, name) => `lockstep ${server()}${word} ${quote(name)}`;
+// The same for curl, which takes the token from a variable.
+export const curl = (url) => `curl -s ${secure() ? '--cacert ca.pem -H "Authorization: Bearer $TOKEN" ' : ""}${quote(url)}`;
 
 export const jobUrl = (job, rest = "") => `/api/v1/jobs/${encodeURIComponent(job)}${rest}`;
 export const findingUrl = (id) => `/api/v1/findings/${encodeURIComponent(id)}`;

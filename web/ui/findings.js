@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of findings, and one of them explained: verdict, since, cost, cause, evidence, what to do.
-import { copyButton, el, name, quote } from "./dom.js";
+import { command } from "./client.js";
+import { copyButton, el, name } from "./dom.js";
 import { href } from "./state.js";
 import * as text from "./text.js";
 
@@ -177,7 +178,7 @@ export function explain(f) {
 		el("p", { class: "line" }, badge(f), el("code", null, name(f.id)),
 			el("span", null, name(text.words(f.status ?? "unknown"))),
 			el("span", { class: "share" },
-				copyButton(`lockstep explain ${quote(f.id)}`, "the command line", "copy CLI"))),
+				copyButton(command("explain", f.id), "the command line", "copy CLI"))),
 		el("dl", { class: "explain" }, verdict(f), since(f), cost(f), cause(f), evidence(f), actions(f)),
 		el("p", null, el("a", { href: `/api/v1/findings/${encodeURIComponent(f.id)}` }, "as JSON")),
 	];

@@ -37,17 +37,18 @@ compared() { "$top/tests/unit/deploy/check_kubernetes.py" --compare "$1" "$work/
 version=1.$(awk '{ print $NF }' "$tools/versions")
 note "$("$tools/kube-apiserver" --version), Helm $(helm version --short), $(kubectl version --client | tail -n 1)"
 check "helm lint" helm lint --quiet "$manifests/chart"
-for variant in plain:servicemonitor:serviceMonitor gke-tpu:podmonitoring:podMonitoring; do
-	IFS=: read -r variant part value <<<"$variant"
-	check "$variant: kustomize renders" rendered "kustomize-$variant" kustomized "overlays/$variant" "parts/$part"
+for variant in plain:servicemonitor:platform=plain:serviceMonitor=true gke-tpu:podmonitoring:platform=gke-tpu:podMonitoring=true \
+	tls::platform=gke-tpu,tls=true:; do
+	IFS=: read -r variant part values value <<<"$variant"
+	check "$variant: kustomize renders" rendered "kustomize-$variant" kustomized "overlays/$variant" ${part:+"parts/$part"}
 	check "$variant: kustomize makes the golden objects" compared "$variant" "kustomize-$variant"
 	check "$variant: Helm renders" rendered "helm-$variant" helm template lockstep "$manifests/chart" -n lockstep \
-		--kube-version "$version" --set "platform=$variant,$value=true"
+		--kube-version "$version" --set "$values${value:+,$value}"
 	check "$variant: Helm makes the same objects" compared "$variant" "helm-$variant"
 	check "$variant: Helm renders without its part" rendered "only-$variant" helm template lockstep "$manifests/chart" -n lockstep \
-		--kube-version "$version" --set "platform=$variant"
+		--kube-version "$version" --set "$values"
 done
-for wrong in platform=gke agnet.conf=x collector.strage=1Gi image.tag= podMonitoring=maybe; do
+for wrong in platform=gke agnet.conf=x collector.strage=1Gi image.tag= podMonitoring=maybe tls=maybe; do
 	! helm template lockstep "$manifests/chart" --kube-version "$version" --set "$wrong" >"$work/log" 2>&1 && grep -q "the schema" "$work/log"
 	result $? "Helm refuses the value $wrong"
 done
@@ -84,7 +85,7 @@ with open(work + "/root.yaml", encoding="utf-8") as f:
 PYTHON
 sed 's/hostPID:/hostPid:/' "$work/root.yaml" >"$work/wrong.yaml"
 for types in "$tools"/decode-*; do
-	check "${types##*/decode-}: all objects decode strictly" "$types" "$work"/{root,only-plain,only-gke-tpu,job}.yaml
+	check "${types##*/decode-}: all objects decode strictly" "$types" "$work"/{root,only-plain,only-gke-tpu,only-tls,kustomize-tls,job}.yaml
 	! "$types" "$work/wrong.yaml" >"$work/log" && grep -q hostPid "$work/log"
 	result $? "${types##*/decode-}: a field in the wrong case is refused by name"
 done
@@ -120,11 +121,14 @@ check "Helm upgrades with another file" helm upgrade lockstep "$manifests/chart"
 	--set-file "agent.conf=$top/deploy/config/agent.conf"
 [ "$(generation)" -gt "$before" ]
 result $? "which is a new revision of the agents"
+check "Helm upgrades to TLS" helm upgrade lockstep "$manifests/chart" -n lockstep --set platform=plain,tls=true
 check "Helm uninstalls" helm uninstall lockstep -n lockstep
 ! k get daemonsets,statefulsets,services,networkpolicies,configmaps -o name | grep -q lockstep
 result $? "nothing is left of it"
 
 check "kubectl apply -k deploy/kubernetes" k apply --validate=strict -k "$manifests"
+check "overlays/tls over it" k apply --validate=strict -k "$manifests/overlays/tls"
+check "and back" k apply --validate=strict -k "$manifests"
 check "a second time nothing would change" k diff -k "$manifests"
 check "parts/servicemonitor" k apply --validate=strict -k "$manifests/parts/servicemonitor"
 ! k apply --validate=strict -f "$work/wrong.yaml" >"$work/log" 2>&1 && grep -q hostPid "$work/log"

@@ -43,6 +43,10 @@ check "every path without a token, with a wrong one, over plain HTTP: nothing" \
 	"$top/tests/system/http_probe.py" "$http_port" "$keys/ca.pem" "$(cat "$work/read")" "$(cat "$work/write")"
 check "no token: 4" exits 4 'Authorization: Bearer TOKEN' \
 	"$build/lockstep" --server "https://127.0.0.1:$http_port" --ca-file "$keys/ca.pem" jobs
+check "no token, of an export: 4, with the reason and the fix" exits 4 'Authorization: Bearer TOKEN' \
+	"$build/lockstep" --server "https://127.0.0.1:$http_port" --ca-file "$keys/ca.pem" export --job workload
+grep -q 'fix: give --token-file' "$work/said"
+result $? "and the option that is missing"
 check "no CA: 4" exits 4 'certificate of' "$build/lockstep" --server "https://127.0.0.1:$http_port" jobs
 check "no CA, of an export: 4" exits 4 'certificate of' \
 	"$build/lockstep" --server "https://127.0.0.1:$http_port" export --job workload
@@ -68,6 +72,10 @@ wrong_each() {
 }
 check "unknown tokens, more than a second may have: 4 each time" wrong_each 30
 
+curl -s --cacert "$keys/ca.pem" -H "Authorization: Bearer $(cat "$work/read")" "https://127.0.0.1:$http_port/metrics" |
+	awk -v now="$(date +%s)" '$1 == "lockstep_collector_keys_expiry_timestamp_seconds" { days = ($2 - now) / 86400 } END { print "# days: " days; exit !(days > 363 && days < 366) }'
+result $? "the metric of the first expiry covers --http-keys alone"
+
 # Tokens and certificates that change.
 lockstep keys revoke "$keys" grafana
 kill -HUP "$collector_pid"
@@ -87,5 +95,12 @@ check "a new certificate, without a restart" until_true said collector.log 'read
 check "is accepted" over read jobs
 check "a server of another name: 4" exits 4 'mismatch' \
 	"$build/lockstep" --server "https://localhost:$http_port" --ca-file "$keys/ca.pem" jobs
+cp "$keys/crl.pem" "$work/crl.pem"
+lockstep keys revoke "$keys" collector
+check "a revoked certificate: 4" exits 4 'certificate revoked' over read jobs
+echo truncated >"$keys/crl.pem"
+check "a truncated list: 2" exits 2 'holds no list of revoked certificates' over read jobs
+cp "$work/crl.pem" "$keys/crl.pem"
+check "the list of before: accepted" over read jobs
 program_end "$workload_pid" TERM
 tap_end

@@ -144,6 +144,22 @@ said 0 'OK    uplink .* can be connected to' "$bin/lockstep-agent" --doctor --st
 said 1 'FAIL  steps' "$bin/lockstep-agent" --doctor --steps-dir "$tmp/none" --state-dir "$tmp/a" \
 	--collector "tcp://127.0.0.1:$ingest"
 
+# And the keys of one that does not start, in its own words.
+doctor_keys() { # STATUS WORDS
+	said "$1" "$2" "$bin/lockstep-agent" --doctor --steps-dir "$tmp/steps" --state-dir "$tmp/a" --collector "tcp://127.0.0.1:$ingest" \
+		--keys "$tmp/keys" --host-name w-1
+}
+doctor_keys 1 'FAIL  keys .*ca.pem: No such file or directory'
+"$bin/lockstep" keys init "$tmp/keys" localhost
+"$bin/lockstep" keys agent "$tmp/keys" w-1 w-2
+doctor_keys 0 'OK    keys .*can be used'
+chmod 604 "$tmp/keys/w-1.key"
+doctor_keys 1 'FAIL  keys .*w-1.key: can be read by others; run chmod 600'
+rm "$tmp/keys"/w-1.*
+mv "$tmp/keys/w-2.pem" "$tmp/keys/agent.pem"
+mv "$tmp/keys/w-2.key" "$tmp/keys/agent.key"
+doctor_keys 1 'FAIL  keys .*names another host than w-1.*: lockstep keys agent DIR w-1'
+
 if command -v curl >/dev/null && command -v promtool >/dev/null; then
 	curl -s "$url/metrics" | promtool check metrics >"$tmp/out" 2>"$tmp/err"
 	result $? "promtool takes the agent's metrics"

@@ -103,6 +103,19 @@ completes "--server" lockstep steps --se
 completes "auto always" lockstep status --color a
 completes "warn" lockstep-agent --log-level w
 
+# The packages of kind run bring the libraries of all programs; the sanitizers' belong to the compiler.
+name='packages.txt names the package of each library'
+if [ "$(. /etc/os-release && echo "$ID $VERSION_ID")" = 'debian 12' ]; then
+	for library in $(objdump -p "$bin"/lockstep{,-agent,-agent-tls,-collector,-sim,-workload} | awk '$1 == "NEEDED" { print $2 }' | sort -u); do
+		package=$(dpkg -S "*-linux-gnu/$library" | sed -n '1s/:.*//p')
+		grep -q "^run  *$package " "$src/deploy/packages.txt" || echo "$library: $package"
+	done | grep -v ': \(libc6\|libgcc-s1\|lib[a-z]*san[0-9]*\)$' >"$tmp/log"
+	[ ! -s "$tmp/log" ]
+	result $? "$name" "$tmp/log"
+else
+	skip "$name" "not Debian 12"
+fi
+
 # One version everywhere.
 version=$(sed -n 's/^AC_INIT(\[lockstep\], \[\(.*\)\])$/\1/p' "$src/configure.ac")
 [ "$(sed -n '1s/^lockstep (\(.*\)) .*/\1/p' "$src/deploy/debian/changelog")" = "$version" ] &&

@@ -302,6 +302,11 @@ def main():
             listed = set(k["resources"]) | {p["path"] for p in k.get("patches", [])} | {f for g in k.get("configMapGenerator", []) for f in g["files"]}
             unlisted += [os.path.join(directory, f) for f in set(files) - listed - {"kustomization.yaml"}]
     ok(not unlisted, "each file is used", "\n".join(unlisted))
+    slices = documents(text_of(SOURCE, "examples/jobset.yaml"))[0]["spec"]["replicatedJobs"][0]
+    named = {e["name"]: e["valueFrom"]["fieldRef"]["fieldPath"] for e in slices["template"]["spec"]["template"]["spec"]["containers"][0]["env"]}
+    label = "metadata.labels['jobset.sigs.k8s.io/%s']"
+    ok(slices["replicas"] > 1 and named == {"JOBSET_NAME": label % "jobset-name", "MEGASCALE_NUM_SLICES": label % "replicatedjob-replicas",
+                                            "MEGASCALE_SLICE_ID": label % "job-index"}, "the example's pods know job, slices and their own slice")
     lines = [line.split("#")[0].strip() for line in text_of(SOURCE, "examples/jobset.yaml").split("\n") if re.search(r"# \(\d\)$", line)]
     ok(len(lines) == 2 and all(line in text_of(TOP, "deploy/README.md") for line in lines), "the README shows the two lines of the example")
     print("1..%d" % count)

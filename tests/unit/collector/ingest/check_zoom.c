@@ -147,6 +147,20 @@ LS_TEST(zoom, at_most_so_many_hosts_at_once)
 	ck_assert_int_eq(until, 1129 * S);
 }
 
+LS_TEST(zoom, a_renewal_names_who_asked_and_the_cause_stays)
+{
+	struct ls_attention_want w = want("a");
+	int64_t until;
+
+	ls_zoom_turn(zoom, &w, 1, 1000 * S);
+	ck_assert_int_eq(ls_zoom_ask(zoom, "a", "alice", 10 * S, 1119 * S, &until), 0);
+	ls_zoom_turn(zoom, NULL, 0, 1129 * S);
+	ck_assert_str_eq(told,
+		"1000 begin a (suspect) until 1120\n"
+		"1119 renew a (asked by alice) until 1129\n"
+		"1129 end a (suspect) until 1129\n");
+}
+
 LS_TEST(zoom, a_person_may_ask_for_a_host_that_rests)
 {
 	int64_t until = 0;

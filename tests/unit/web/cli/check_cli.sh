@@ -186,7 +186,19 @@ exits 0 '' keys init "$keys" localhost
 exits 0 '' keys agent "$keys" h0 h1
 exits 2 'is no name for a certificate' keys agent "$keys" h2 a/b h3
 exits 0 '' keys revoke "$keys" h0 h1
-exits 5 'has no certificate' keys revoke "$keys" nobody
+exits 5 'has no certificate and no token' keys revoke "$keys" nobody
+mv "$keys/ca.key" "$tmp/ca.key"
+exits 0 '' keys token "$keys" reader read
+exits 0 '' keys token "$keys" h0 read
+exits 0 '' keys revoke "$keys" reader
+cp "$keys/tokens" "$tmp/tokens"
+exits 1 'nothing is revoked' keys revoke "$keys" h0
+cmp -s "$tmp/tokens" "$keys/tokens" && [ -s "$tmp/tokens" ]
+result $? 'without ca.key a token is revoked; of a name with a certificate, nothing'
+mv "$tmp/ca.key" "$keys/ca.key"
+exits 0 '' keys revoke "$keys" h0
+[ ! -s "$keys/tokens" ]
+result $? 'with ca.key both are'
 (cd "$keys" && stat -c '%a %n' -- *.key *.pem) >"$tmp/out"
 diff - "$tmp/out" >"$tmp/err" <<'TEXT'
 600 ca.key

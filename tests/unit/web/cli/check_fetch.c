@@ -77,6 +77,20 @@ LS_TEST(fetch, an_answer_in_drops_has_a_deadline)
 	ck_assert_int_eq(ls_fetch_get(fetch, "/", NULL, &got), -ETIMEDOUT);
 }
 
+LS_TEST(fetch, a_refused_stream_gives_the_reason)
+{
+	FILE *stream = fopen("/dev/null", "w");
+
+	ck_assert_ptr_nonnull(stream);
+	serve("HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n{}", NULL, 0,
+		60000);
+	ck_assert_int_eq(ls_fetch_get(fetch, "/", stream, &got), 0);
+	ck_assert_int_eq(got.status, 401);
+	ck_assert_str_eq(got.text, "{}");
+	free(got.text);
+	(void)fclose(stream);
+}
+
 LS_TEST(fetch, a_stream_lives_while_it_moves)
 {
 	FILE *out = fopen("/dev/null", "w");

@@ -115,5 +115,30 @@ visit /
 shows 'no job at all' 'No data yet: no job has reported a step'
 quiet 'no job'
 
+# copied ORIGIN: the commands that a page of this origin copies.
+copied() {
+	mkdir -p "$tmp/ui" && cp "$src"/web/ui/*.js "$tmp/ui" && echo '{"type": "module"}' >"$tmp/ui/package.json"
+	node --input-type=module -e 'globalThis.location = new URL(process.argv[1]);
+		const { command, curl } = await import(process.argv[2]);
+		console.log(command("explain", "F-1") + "\n" + curl(location.origin + "/api"));' "$1" "$tmp/ui/client.js" >"$tmp/copied" 2>"$tmp/log"
+	cat >"$tmp/wanted"
+	cmp -s "$tmp/copied" "$tmp/wanted"
+}
+if command -v node >/dev/null; then
+	copied https://c:7118 <<'TEXT'
+lockstep --server https://c:7118 --ca-file ca.pem --token-file TOKEN explain F-1
+curl -s --cacert ca.pem -H "Authorization: Bearer $TOKEN" https://c:7118/api
+TEXT
+	result $? 'over HTTPS the copied commands name the CA and the token'
+	copied http://127.0.0.1:7118 <<'TEXT'
+lockstep explain F-1
+curl -s http://127.0.0.1:7118/api
+TEXT
+	result $? 'at the default address they need neither'
+else
+	n=$((n + 1))
+	echo "ok $n - the copied commands # SKIP no node here"
+fi
+
 echo "1..$n"
 exit $failed
