@@ -60,8 +60,8 @@
 #define LS_WIRE_NUMBER_MAX (1ull << 62)
 /* memory to decode a message, per byte of it */
 #define LS_WIRE_ARENA_FACTOR 16u
-/* and for any: full lists of a report take 110 KiB */
-#define LS_WIRE_ARENA_BASE_BYTES 131072u
+/* and for any: full lists of a report take 103 KiB, and leave gaps */
+#define LS_WIRE_ARENA_BASE_BYTES 163840u
 #define LS_HOT_MAX 16 /* DESIGN 11: at most 16 hot series */
 #define LS_BEAT_DEFAULT_NS 1000000000ull
 #define LS_BEAT_MIN_NS 100000000ull

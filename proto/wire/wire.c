@@ -46,12 +46,6 @@ ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf, size_
 		ls_arena_renew(*arena, budget);
 	if (*arena == NULL)
 		return ls_wire_fail(-ENOMEM, "out of memory", ret_why);
-	m = ls_wire_unpack_usual(type, buf, len, *arena);
-	if (m != NULL) {
-		*ret_message = m;
-		return 0;
-	}
-	ls_arena_renew(*arena, budget);
 	allocator.allocator_data = *arena;
 	m = protobuf_c_message_unpack(type, &allocator, len, buf);
 	if (m == NULL)

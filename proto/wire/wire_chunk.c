@@ -22,6 +22,8 @@ _Static_assert((int)LS_LOST_REBOOT == (int)LOCKSTEP__LOST__REASON__REBOOT,
 _Static_assert((int)LS_LOST_DAMAGED == (int)LOCKSTEP__LOST__REASON__DAMAGED,
 	"wire value");
 
+#define CHUNK_BODY 5u /* the field of a chunk */
+
 #define ITEM(kind, message, theirs, ours, max, why) \
 	LS_WIRE_FIELD(kind, message, theirs, struct ls_wire_chunk_item, ours, max, why)
 
@@ -228,6 +230,12 @@ ls_wire_chunk_item_unpack(const uint8_t *buf, size_t len,
 		ls_wire_chunk_item_clear(&item);
 		return rc;
 	}
+	if (item.kind == LS_WIRE_CHUNK) /* 100 KiB, which stay in the caller's buffer */
+		item.body =
+			ls_wire_piece(ls_wire_piece((struct ls_wire_bytes){ buf, len },
+					      LOCKSTEP__CHUNK_ITEM__BODY_CHUNK),
+				CHUNK_BODY)
+				.data;
 	*ret_item = item;
 	return 0;
 }

@@ -33,19 +33,14 @@ int ls_wire_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *buf,
 	const char **ret_why) LS_MUSTCHECK;
 
 /*
- * As protobuf_c_message_unpack, into the arena, of a message as it usually is; NULL: it
- * is not, or the arena has no room: protobuf-c has to say. The body
- * of a chunk stays in buf.
- */
-ProtobufCMessage *ls_wire_unpack_usual(const ProtobufCMessageDescriptor *type,
-	const uint8_t *buf, size_t len, struct ls_arena *arena);
-
-/*
  * Reads an item of either stream without unpacking it: its number (field 1; 0: it has
  * none) and how many of its fields 2 to 4 are set; an item of one kind has one. False: a
  * field is cut off or of an unknown type; then both are of the fields before it.
  */
 bool ls_wire_scan(const uint8_t *buf, size_t len, uint64_t *ret_seq, size_t *ret_kinds);
+
+/* Where a message has the last string, bytes or message of that field; NULL: nowhere. */
+struct ls_wire_bytes ls_wire_piece(struct ls_wire_bytes message, uint32_t field);
 
 /* Packs a message into malloc'ed bytes; -LS_ELIMIT if it exceeds max_bytes. */
 int ls_wire_pack(const ProtobufCMessage *m, size_t max_bytes, uint8_t **ret_buf,
