@@ -110,7 +110,7 @@ tls_name(X509 *cert, char *dst, size_t size)
 	GENERAL_NAMES_free(names);
 }
 
-/* 'certificate of "NAME" (valid FROM to UNTIL) WHAT'. */
+/* 'WHOSE certificate of "NAME" (FROM to UNTIL) WHAT'. */
 static void
 tls_describe(X509 *cert, int code, const char *whose, char *text, size_t size)
 {
@@ -123,6 +123,9 @@ tls_describe(X509 *cert, int code, const char *whose, char *text, size_t size)
 		i++;
 	if (cert != NULL) {
 		tls_name(cert, name, sizeof(name));
+		if (name[0] == '\0') /* e.g. addresses only: its subject */
+			(void)X509_NAME_get_text_by_NID(X509_get_subject_name(cert),
+				NID_commonName, name, sizeof(name));
 		if (ASN1_TIME_to_tm(X509_get0_notBefore(cert), &tm) == 1)
 			(void)strftime(from, sizeof(from), "%F", &tm);
 		if (ASN1_TIME_to_tm(X509_get0_notAfter(cert), &tm) == 1)
@@ -251,8 +254,14 @@ tls_load_files(struct ls_tls *t, SSL_CTX *ctx)
 			what = whats[i];
 		if (what == NULL)
 			continue;
-		(void)snprintf(t->problem, sizeof(t->problem),
-			"%s: %s (lockstep keys makes these files)", t->path[i], what);
+		if (t->side == LS_TLS_AGENT && (i == TLS_CERTIFICATE || i == TLS_KEY))
+			(void)snprintf(t->problem, sizeof(t->problem),
+				"%s: %s (lockstep keys agent DIR %s makes this file)",
+				t->path[i], what, t->name);
+		else
+			(void)snprintf(t->problem, sizeof(t->problem),
+				"%s: %s (lockstep keys init makes this file)",
+				t->path[i], what);
 		return -EINVAL;
 	}
 	return 0;
@@ -311,7 +320,7 @@ tls_check_own(struct ls_tls *t)
 {
 	X509 *cert = SSL_CTX_get0_certificate(t->ctx);
 	STACK_OF(X509) *chain = NULL;
-	char name[LS_HOST_NAME_MAX_BYTES];
+	char name[LS_HOST_NAME_MAX_BYTES], whose[LS_PATH_MAX_BYTES + 64];
 	int code, later;
 
 	(void)SSL_CTX_get0_chain_certs(t->ctx, &chain); /* NULL: there is none */
@@ -319,16 +328,17 @@ tls_check_own(struct ls_tls *t)
 	later = tls_verify(t->ctx, cert, chain, t->side, LS_KEYS_WARN_S);
 	tls_name(cert, name, sizeof(name));
 	t->problem[0] = '\0';
+	(void)snprintf(whose, sizeof(whose), "%s: %sour own ", t->path[TLS_CERTIFICATE],
+		code == X509_V_OK ? "in less than 30 days " : "");
 	if (code != X509_V_OK)
-		tls_describe(cert, code, "our own ", t->problem, sizeof(t->problem));
+		tls_describe(cert, code, whose, t->problem, sizeof(t->problem));
 	else if (t->side == LS_TLS_AGENT && strcmp(name, t->name) != 0)
 		(void)snprintf(t->problem, sizeof(t->problem),
 			"%.160s names another host than %.64s, so that the collector will "
 			"reject its reports: lockstep keys agent DIR %.64s makes the right one",
 			t->path[TLS_CERTIFICATE], t->name, t->name);
 	else if (later != X509_V_OK)
-		tls_describe(cert, later, "in less than 30 days our own ", t->problem,
-			sizeof(t->problem));
+		tls_describe(cert, later, whose, t->problem, sizeof(t->problem));
 	t->soon = code == X509_V_OK && later != X509_V_OK;
 }
 

@@ -420,7 +420,11 @@ api_parameter(const struct ls_query_pair *pair, unsigned *seen, struct ls_reques
 		(void)snprintf(must, sizeof(must), "must be %s", api_params[i].must);
 		return api_bad_parameter(p, pair->name, must);
 	}
-	return api_bad_parameter(p, pair->name, "is not a parameter of this resource");
+	return api_bad_parameter(p, pair->name,
+		strstr(pair->name, "token") == NULL
+			? "is not a parameter of this resource"
+			: "in a URL is refused, as logs keep URLs: send the header "
+			  "Authorization: Bearer TOKEN");
 }
 
 /* A cursor that counts what the pages before have shown. */

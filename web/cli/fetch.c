@@ -52,9 +52,10 @@ fetch_parse(struct ls_fetch *f, const char *server)
 
 	if (port < 0)
 		port = secure ? 443 : 80;
-	if (scheme && (secure || strcmp(scheme, "http") == 0) && host &&
-		host[0] != '\0' && strlen(host) < sizeof(f->host) && port > 0 &&
-		port < 65536 && (!path || path[0] == '\0' || strcmp(path, "/") == 0)) {
+	if (scheme && !evhttp_uri_get_userinfo(uri) && !evhttp_uri_get_query(uri) &&
+		(secure || strcmp(scheme, "http") == 0) && host && host[0] != '\0' &&
+		strlen(host) < sizeof(f->host) && port > 0 && port < 65536 &&
+		(!path || path[0] == '\0' || strcmp(path, "/") == 0)) {
 		bool v6 = host[0] == '[';
 
 		(void)snprintf(f->host, sizeof(f->host), "%.*s",
@@ -156,14 +157,15 @@ fetch_prepare(struct ls_fetch *f, const struct ls_fetch_options *o, char *text,
 	int rc = fetch_parse(f, o->server);
 
 	if (rc != 0)
-		return fetch_fail(rc, "--server", o->server,
-			"is not of the form http://HOST:PORT or https://HOST:PORT",
+		return fetch_fail(rc, "--server",
+			strpbrk(o->server, "@?") ? "URL" : o->server, /* no secret */
+			"is not of the form http://HOST:PORT or https://HOST:PORT (a token belongs into --token-file)",
 			text, size);
 	errno = 0;
 	rc = f->tls ? fetch_secure(f, o->ca_file) : 0;
 	if (rc != 0)
 		return fetch_fail(rc, "--ca-file", o->ca_file,
-			"holds no certificate in PEM", text, size);
+			"holds no certificate in PEM: copy it again", text, size);
 	rc = f->tls && o->ca_file[0] != '\0' ? fetch_read_revoked(f, o->ca_file) : 0;
 	if (rc != 0)
 		return fetch_fail(rc, "crl.pem beside --ca-file", o->ca_file,

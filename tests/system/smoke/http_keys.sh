@@ -55,6 +55,10 @@ check "plain HTTP to it: 3, and a hint" exits 3 'https:// with --http-keys' \
 check "the doctor asks it with the CA and the token" exits 1 'answers' over read --agent http://127.0.0.1:1 doctor
 check "a token is not sent over plain HTTP to another host" exits 2 'https:// only' \
 	"$build/lockstep" --server http://192.0.2.1:1 --token-file "$work/read" jobs
+check "a token in --server is refused" exits 2 'a token belongs into --token-file' \
+	"$build/lockstep" --server "https://127.0.0.1:$http_port/?token=x" --ca-file "$keys/ca.pem" jobs
+check "a token in a URL of the API, too" exits 0 'Authorization: Bearer TOKEN' \
+	curl -s --cacert "$keys/ca.pem" "https://127.0.0.1:$http_port/api/v1/jobs?token=x"
 check "an empty file is no token" exits 2 'holds no token' \
 	"$build/lockstep" --server "https://127.0.0.1:$http_port" --token-file /dev/null jobs
 check "a token for reading does not write" exits 4 'for reading' over read zoom h0

@@ -591,6 +591,21 @@ LS_TEST(files, certificate_that_expires_soon_is_told_and_works)
 	ck_assert_str_eq(ls_tls_problem(agent), "");
 }
 
+LS_TEST(files, a_problem_names_the_file_and_a_certificate_of_addresses)
+{
+	issue(dir, LS_TLS_COLLECTOR, "127.0.0.1", -2 * DAY, -DAY);
+	collector = keys(LS_TLS_COLLECTOR, dir, "");
+	ck_assert_msg(
+		strstr(ls_tls_problem(collector),
+			"/collector.pem: our own certificate of \"collector\" (") !=
+			NULL,
+		"%s", ls_tls_problem(collector));
+	ck_assert_int_lt(ls_tls_check(LS_TLS_AGENT, dir, "w-7", text, sizeof(text)), 0);
+	ck_assert_msg(strstr(text, "lockstep keys agent DIR w-7 makes this file") !=
+			NULL,
+		"%s", text);
+}
+
 LS_TEST(files, list_of_revoked_certificates_must_not_vanish)
 {
 	move("crl.pem", "moved");
