@@ -5,6 +5,7 @@
 # the file allows or taken that it does not. This collector asks for no token: http_keys.sh is for that.
 #
 # Fetch: schemathesis
+# Limit: 600 s
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 seed=${1:-1}
