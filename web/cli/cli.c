@@ -78,8 +78,8 @@ ls_cli_unreachable(struct ls_cli *cli, int rc)
 	if (rc == -EACCES) {
 		(void)fprintf(stderr,
 			"lockstep: the certificate of %s is not accepted: %s\n  fix: give "
-			"--ca-file the ca.pem that signed it, and --server a name that it has; if it is not "
-			"valid yet, set the clocks; if it is expired or revoked, "
+			"--ca-file the ca.pem that signed it, and --server a name that it has. If it is not "
+			"valid yet, set the clocks. If it is expired or revoked, "
 			"lockstep keys init makes a new one\n",
 			ls_term_safe(cli->term, cli->options.server, ""),
 			ls_fetch_why(cli->fetch));

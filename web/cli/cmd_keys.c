@@ -50,21 +50,17 @@ static int
 keys_revoke(const char *dir, const char *name, int64_t now_s, char *text, size_t size)
 {
 	struct ls_tokens *tokens = NULL;
-	int rc = ls_tokens_read(dir, &tokens, text, size), certificates, removed;
+	int rc = ls_tokens_read(dir, &tokens, text, size), removed = 0;
 
 	ls_tokens_free(tokens);
-	if (rc != 0)
-		return rc;
-	certificates = ls_keys_revoke(dir, name, now_s, text, size);
-	if (certificates != 0 && certificates != -LS_EUNKNOWN)
-		return certificates;
-	removed = ls_tokens_remove(dir, name, text, size);
-	if (removed != 0)
-		return removed < 0 ? removed : 0;
-	if (certificates != 0)
+	if (rc == 0)
+		rc = ls_keys_revoke(dir, name, now_s, text, size);
+	if (rc == 0 || rc == -LS_EUNKNOWN)
+		removed = ls_tokens_remove(dir, name, text, size);
+	if (rc == -LS_EUNKNOWN && removed == 0)
 		(void)snprintf(text, size, "%s: has no certificate and no token by %s",
 			name, dir);
-	return certificates;
+	return removed > 0 ? 0 : removed < 0 ? removed : rc;
 }
 
 int

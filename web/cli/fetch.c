@@ -433,10 +433,6 @@ int
 ls_fetch_post(struct ls_fetch *f, const char *path, const char *body,
 	struct ls_fetched *ret)
 {
-	int rc;
-
 	f->body = body;
-	rc = fetch_run(f, path, NULL, ret);
-	f->body = NULL;
-	return rc;
+	return fetch_run(f, path, NULL, ret);
 }

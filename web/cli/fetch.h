@@ -33,8 +33,8 @@ struct ls_fetched {
 struct ls_fetch_options {
 	const char *server; /* "http://127.0.0.1:7118", or https */
 	uint64_t timeout_ns;
-	/* files; "": those of the system, and no token. crl.pem beside ca_file lists
-	 * revoked certificates; it may be absent. */
+	/* files; "": those of the system, and no token. crl.pem beside ca_file, if
+	 * there is one, lists revoked certificates. */
 	const char *ca_file, *token_file;
 };
 
