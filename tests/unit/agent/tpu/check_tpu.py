@@ -366,7 +366,7 @@ class Raw(unittest.TestCase):
                     return
                 with peer:
                     peer.sendall(greeting)
-                    peer.settimeout(0.2)
+                    peer.settimeout(5)
                     got = b""
                     try:
                         while b"grpc" not in got and b"content-type" not in got:
