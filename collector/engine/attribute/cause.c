@@ -249,7 +249,8 @@ void
 ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s,
 	bool counters_ripe, bool steady, struct ls_diagnosis *d)
 {
-	double imbalance, compute, named = 0;
+	double imbalance, compute, left = 1;
+	size_t at;
 
 	*d = (struct ls_diagnosis){ .ceiling = cause_ceiling(rows, count, gap_s) };
 	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
@@ -275,17 +276,16 @@ ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s,
 		cause_add(d, LS_CAUSE_COMPUTE, compute, CAUSE_CONFIDENCE_MAX);
 		cause_flat(d, rows, count, gap_s, steady, imbalance);
 	}
-	if (d->count > 0)
-		named = d->hypotheses[0].confidence;
-	if (d->count == 0 || d->hypotheses[0].coverage < LS_CAUSE_COVERAGE) {
-		/* nothing explains enough: say so first */
-		for (size_t i = d->count; i > 0; i--)
-			d->hypotheses[i] = d->hypotheses[i - 1];
-		d->hypotheses[0] = (struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED,
-			1 - named, 1 - named };
-	} else {
-		d->hypotheses[d->count] = (struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED,
-			1 - named, 1 - named };
+	for (size_t i = 0; i < d->count; i++) {
+		/* causes exclude each other: the next has at most what is left */
+		d->hypotheses[i].confidence = fmin(d->hypotheses[i].confidence, left);
+		left -= d->hypotheses[i].confidence;
 	}
+	at = d->count;
+	if (at > 0 && d->hypotheses[0].coverage < LS_CAUSE_COVERAGE)
+		/* nothing explains enough: say so first */
+		for (; at > 0; at--)
+			d->hypotheses[at] = d->hypotheses[at - 1];
+	d->hypotheses[at] = (struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED, left, left };
 	d->count++;
 }

@@ -251,6 +251,23 @@ LS_TEST(all, best_explanations_come_first_and_unexplained_keeps_its_place)
 	ck_assert_int_eq(d.hypotheses[3].cause, LS_CAUSE_UNEXPLAINED);
 }
 
+/* One of them is the cause: what the first leaves is shared by all others. */
+LS_TEST(all, confidences_add_up_to_one)
+{
+	struct ls_evidence rows[] = { row(LS_SIGNAL_DISPATCH, 0.0104, 0.001),
+		row(LS_SIGNAL_RUNQUEUE, 0.0102, 0.001),
+		row(LS_SIGNAL_INPUT, 0.004, 0.001) };
+	struct ls_diagnosis d;
+	double sum = 0;
+
+	ck_assert_double_gt(first(rows, 3, true, &d)->confidence, 0.8);
+	for (size_t i = 0; i < d.count; i++)
+		sum += d.hypotheses[i].confidence;
+	ck_assert_double_eq_tol(sum, 1, 1e-9);
+	ck_assert_uint_ge(d.count, 3);
+	ck_assert_double_lt(d.hypotheses[1].confidence, 0.2);
+}
+
 LS_TEST(all, every_cause_has_words)
 {
 	for (unsigned c = 0; c < LS_CAUSE_COUNT; c++) {
