@@ -76,7 +76,7 @@ def main():
         for _ in range(a.runs):
             for told, confidence, right, text in run(rng, kinds, os.path.join(scratch, "job.jsonl")):
                 if a.list:
-                    print(told, confidence, "right" if right else "wrong", text)
+                    print(told, confidence, "right" if right else "wrong", text, flush=True)
                 for group in (told, "all named" if told not in SILENT else None):
                     cells[group, min(int(confidence * 10 + 1e-9), 9)].append((confidence, right))
     print("| cause | told with | findings | right | share right | mean told |")
