@@ -82,12 +82,11 @@ tail_tell(struct ls_log_tail *t)
 static void
 tail_bytes(struct ls_log_tail *t, const char *bytes, size_t len)
 {
-	const char *newline;
 	size_t n, room;
 
 	while (len > 0) {
-		newline = memchr(bytes, '\n', len);
-		n = newline != NULL ? (size_t)(newline - bytes) : len;
+		for (n = 0; n < len && bytes[n] != '\n' && bytes[n] != '\r';)
+			n++;
 		if (!t->skipping) {
 			room = sizeof(t->line) - t->len;
 			memcpy(t->line + t->len, bytes, n < room ? n : room);
@@ -98,9 +97,9 @@ tail_bytes(struct ls_log_tail *t, const char *bytes, size_t len)
 				t->skipping = true;
 			}
 		}
-		if (newline == NULL)
+		if (n == len)
 			return;
-		if (!t->skipping)
+		if (!t->skipping && t->len > 0)
 			tail_tell(t);
 		t->skipping = false;
 		bytes += n + 1;

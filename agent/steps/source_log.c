@@ -22,12 +22,17 @@
 /* One line may have begun in the reading before. */
 #define LOG_LINES_MAX (LS_LOG_TAIL_READ_MAX_BYTES / LOG_STEP_LINE_MIN_BYTES + 1)
 
-/* Lines that tell no step, of well-known loggers. */
+/* Lines that tell no step, of well-known loggers. bars: its progress bar tells them. */
 static const struct {
 	const char *part, *why;
-} log_unfit[] = { { ":::MLLOG", "MLPerf's :::MLLOG: they have no time for each step" },
+	bool bars;
+} log_unfit[] = { { ":::MLLOG", "MLPerf's :::MLLOG: they have no time for each step",
+			  false },
 	/* transformers, trainer_callback.py: PrinterCallback and ProgressCallback.on_log */
-	{ "{'loss': ", "Hugging Face's Trainer: they have no number of a step" } };
+	{ "{'loss': ",
+		"Hugging Face's Trainer: they have no number of a step, only its progress bar "
+		"has",
+		true } };
 
 struct source_log {
 	char path[LS_PATH_MAX_BYTES];
@@ -41,6 +46,9 @@ struct source_log {
 	struct ls_step_rules *rules;
 	uint64_t unfit, dropped; /* lines of log_unfit; steps that did not fit */
 	const char *unfit_why;
+	uint64_t bar,
+		bar_step; /* last step of the first bar that is not full, and where it is */
+	bool bar_named; /* its trainer wrote a line */
 	char unknown[LS_STEP_LOG_SHOWN_MAX_BYTES + 1]; /* first line that is no step */
 	size_t found_count;
 	struct ls_step_line found[LOG_LINES_MAX];
@@ -344,6 +352,25 @@ log_take(struct source_log *s, const struct ls_step_line *l, uint64_t now_mono_n
 
 /* --- the reading ---------------------------------------------------------- */
 
+/*
+ * Does the bar move, and is it the training's? While it stands still a trainer shows others,
+ * also without a name: one for each evaluation. Other programs have such bars, too, so it is
+ * followed from the first line on that the trainer writes.
+ */
+static bool
+log_bar_moves(struct source_log *s, const struct ls_step_line *l)
+{
+	if (s->bar_step == s->bar) {
+		s->bar = l->bar;
+		s->bar_step = 0;
+		s->bar_named = false;
+	}
+	if (l->bar != s->bar || l->step == s->bar_step)
+		return false;
+	s->bar_step = l->step;
+	return s->bar_named;
+}
+
 /* On the disk thread: keeps the lines of steps. */
 static void
 log_each(void *arg, const char *text, size_t len)
@@ -360,11 +387,14 @@ log_each(void *arg, const char *text, size_t len)
 				continue;
 			s->unfit++;
 			s->unfit_why = log_unfit[i].why;
+			s->bar_named |= log_unfit[i].bars;
 		}
 		if (s->unknown[0] == '\0')
 			(void)ls_text_escape(s->unknown, sizeof(s->unknown), text, n);
 		return;
 	}
+	if (line.bar != 0 && !log_bar_moves(s, &line))
+		return;
 	s->step_bytes = ls_log_tail_get_stats(s->tail)->bytes;
 	if (s->found_count == LOG_LINES_MAX)
 		s->dropped++;

@@ -38,7 +38,7 @@ static const char line_prefix[] =
 /* A compiled pattern; group 0: it has no such group. */
 struct line_rule {
 	pcre2_code *code;
-	uint32_t step, seconds, tokens;
+	uint32_t step, bar, seconds, tokens;
 	const char *word; /* NULL: any line may match */
 	bool some;
 };
@@ -74,6 +74,7 @@ rule_compile(struct line_rule *rule, const char *pattern, char *why, size_t size
 		return -LS_ERANGE;
 	}
 	rule->step = rule_group(rule->code, "step");
+	rule->bar = rule_group(rule->code, "bar");
 	rule->seconds = rule_group(rule->code, "seconds");
 	rule->tokens = rule_group(rule->code, "tokens");
 	if (rule->step == 0) {
@@ -187,8 +188,11 @@ rule_values(const struct ls_step_rules *r, const struct line_rule *rule,
 	char digits[LINE_NUMBER_MAX_BYTES];
 	double seconds;
 
+	l->bar = 0;
 	if (!rule_text(r, text, rule->step, digits) ||
-		!ls_text_number(digits, LINE_STEP_MAX - 1, &l->step))
+		!ls_text_number(digits, LINE_STEP_MAX - 1, &l->step) ||
+		(rule_text(r, text, rule->bar, digits) &&
+			!ls_text_number(digits, LINE_STEP_MAX - 1, &l->bar)))
 		return false;
 	seconds = rule_number(r, text, rule->seconds);
 	if (seconds * 1e9 >= (double)LS_PHASE_MAX_NS)

@@ -29,6 +29,7 @@ struct ls_step_rules;
 struct ls_step_line {
 	uint64_t step;
 	uint64_t duration_ns; /* 0: the line has none */
+	uint64_t bar; /* steps of the progress bar that it is; 0: it is none */
 	double tokens_rate; /* a device; NaN: not said */
 	uint64_t prefix; /* hash of the worker's prefix; 0: the line has none */
 	int32_t prefix_rank; /* -1: the prefix names no rank */

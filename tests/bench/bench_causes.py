@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How often a cause is right that is told with a confidence: a reliability table of simulated faults, in Markdown.
+"""Is a named cause right as often as its confidence says? A reliability table of simulated faults, in Markdown.
 
 usage: bench_causes.py [--runs N] [--seed S] [--list]
 
 Each run is a job of the simulator (lockstep-sim --offline) with one fault from its middle on, replayed with the default patience:
 the kind of fault, its amount (1 to 40 % of a step), the noise (0.1 to 3 %), constant differences between hosts (0 to 3 %), the number of hosts and the
-length of a step are drawn, the logarithm of the first two evenly, from the seed. Every cause that a finding names counts, the second as
-the first: with confidence c it should be right in a share c of cases. Right: it is the cause that the fault has in
+length of a step are drawn from the seed, the first two evenly in their logarithm. Every cause that a finding names counts, also the second:
+of causes with confidence c a share c should be right. Right: it is the cause that the fault has in
 deploy/demo/sim/world_faults.def, and the finding is about nobody but the culprits. "unexplained" and "inside_program" name none: for them `right` is the
 share of findings whose other causes are wrong, or are none. --list prints a line for each cause named. The programs are those
 of $LOCKSTEP_BUILD or of ./build.

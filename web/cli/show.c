@@ -321,7 +321,7 @@ show_evidence(struct ls_term *t, const json_t *f)
 			ls_term_whole(t, f, "data_quality.workers_reporting", "?"),
 			ls_term_whole(t, f, "data_quality.workers_expected", "?"),
 			json_is_string(ls_pick(f, "data_quality.reference"))
-				? "; as of before the collector's restart, and still so"
+				? "; measured before the collector restarted, and still true"
 				: "");
 }
 

@@ -146,7 +146,7 @@ function evidence(f) {
 		typeof f.data_quality?.workers_reporting === "number" ? el("p", { class: "note" },
 			`${text.whole(f.data_quality.workers_reporting)} of ${
 				text.whole(f.data_quality.workers_expected)} workers reporting${
-				f.data_quality.reference ? "; as of before the collector's restart, and still so" : ""}`) : null);
+				f.data_quality.reference ? "; measured before the collector restarted, and still true" : ""}`) : null);
 }
 
 function worth(a) {

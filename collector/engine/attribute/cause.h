@@ -45,6 +45,9 @@ enum ls_evidence_role {
 	LS_EVIDENCE_NOT_MEASURED
 };
 
+/* Metric of the row LS_SIGNAL_OWN; it is also found by this in a finding that was stored. */
+#define LS_EVIDENCE_OWN_WORK "own_work_s"
+
 /* What a row speaks of; the cause rules look rows up by this. */
 enum ls_signal {
 	LS_SIGNAL_LATENESS,

@@ -39,7 +39,7 @@ static const struct evidence_kind {
 } evidence_kinds[] = {
 	{ LS_SIGNAL_LATENESS, "lateness_s", "s", -1, -1, true },
 	{ LS_SIGNAL_WAIT, "phase.sync_wait_s", "s", -1, -1, false },
-	{ LS_SIGNAL_OWN, "own_work_s", "s", -1, -1, true },
+	{ LS_SIGNAL_OWN, LS_EVIDENCE_OWN_WORK, "s", -1, -1, true },
 	{ LS_SIGNAL_INPUT, "phase.input_wait_s", "s", LS_PHASE_INPUT_WAIT, -1, true },
 	{ LS_SIGNAL_H2D, "phase.h2d_s", "s", LS_PHASE_H2D, -1, true },
 	{ LS_SIGNAL_DISPATCH, "phase.dispatch_s", "s", LS_PHASE_DISPATCH, -1, true },

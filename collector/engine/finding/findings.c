@@ -16,7 +16,7 @@ ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event,
 	f->simulated |= j != NULL && ls_job_is_simulated(e, j);
 	if (ls_finding_render(f) != 0)
 		return; /* out of memory: the next update tells */
-	if (f->chips > 0) /* a restart goes on from what was told */
+	if (f->chips > 0) /* the sum that a restart continues from: as it is stored */
 		f->chip_hours = json_number_value(json_object_get(
 			json_object_get(f->json, "impact"), "chip_hours_lost_total"));
 	if (e->sink.finding != NULL)

@@ -506,7 +506,7 @@ judge_told_s(const struct ls_finding *f)
 			     *metric = json_object_get(row, "metric");
 
 		if (json_is_string(metric) &&
-			strcmp(json_string_value(metric), "own_work_s") == 0)
+			strcmp(json_string_value(metric), LS_EVIDENCE_OWN_WORK) == 0)
 			return json_number_value(json_object_get(row, "subject")) -
 				json_number_value(json_object_get(peers, "p50"));
 	}
@@ -514,9 +514,10 @@ judge_told_s(const struct ls_finding *f)
 }
 
 /*
- * Is a finding that was told before a restart still true, by at least half? The steps from
- * before its onset may be gone, and then no detector can see it: it is measured as it was
- * told. A worker: its own work beside its peers. All else: the step time.
+ * Does at least half of the slowdown that a finding reported before a restart still exist?
+ * The steps from before its onset may be gone, and then no detector can see it, so it is
+ * compared with what was reported. A worker: its own work against its peers. All else: the
+ * step time.
  */
 static bool
 judge_still_holds(const struct ls_engine *e, const struct ls_job *j,
@@ -555,7 +556,7 @@ judge_orphans(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 		struct ls_finding *f = &e->findings[i];
 
 		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0 ||
-			ls_judge_is_held(e, j, f))
+			ls_findings_is_known(f, now_us) || ls_judge_is_held(e, j, f))
 			continue;
 		if (judge_still_holds(e, j, f))
 			ls_findings_tell(e, f, "updated", now_us);

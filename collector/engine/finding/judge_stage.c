@@ -27,7 +27,7 @@ judge_stage_diagnose(const struct ls_stage *st, struct ls_finding *f)
 	double n = (double)st->channel.ep.steps;
 
 	f->evidence[0] = (struct ls_evidence){ .signal = LS_SIGNAL_OWN,
-		.metric = "own_work_s",
+		.metric = LS_EVIDENCE_OWN_WORK,
 		.unit = "s",
 		.subject = st->base_s + st->channel.ep.excess_s / n,
 		.p10 = NAN,

@@ -118,7 +118,15 @@ LS_TEST(log_tail, parts_of_lines_are_put_together)
 	append("rt");
 	ck_assert_str_eq(told(), "");
 	append("s\n\n");
-	ck_assert_str_eq(told(), "parts||");
+	ck_assert_str_eq(told(), "parts|");
+}
+
+LS_TEST(log_tail, a_return_ends_a_line_and_empty_lines_are_none)
+{
+	append("x\n");
+	ck_assert_str_eq(told(), "");
+	append("\r1/9\r2/9\r\n\n\nend\r\n");
+	ck_assert_str_eq(told(), "1/9|2/9|end|");
 }
 
 LS_TEST(log_tail, a_rotated_file_is_read_to_its_end_first)
@@ -237,7 +245,7 @@ LS_TEST(log_tail, garbage_is_only_bytes)
 		bytes[i] = (char)i;
 	write_file("ae", bytes, sizeof(bytes));
 	ck_assert(ls_log_tail_read(tail));
-	ck_assert_uint_eq(lines, 4); /* a newline in each 256 bytes */
+	ck_assert_uint_eq(lines, 8); /* a newline and a return in each 256 bytes */
 }
 
 LS_TEST(log_tail, a_reading_has_its_limit)

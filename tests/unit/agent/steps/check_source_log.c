@@ -488,6 +488,46 @@ LS_TEST(source_log, workers_without_a_prefix_are_said)
 		"several workers write into this log: 4 lines repeat a step");
 }
 
+/* Written as transformers 5.24 and tqdm 4.70 write it: a bar is complete where the next begins. */
+LS_TEST(source_log, a_progress_bar_tells_steps_but_an_evaluation_does_not)
+{
+	struct ls_wire_item one;
+	char bar[128];
+	unsigned i;
+
+	read_log(h);
+	log_text(h, "\r  0%|          | 0/9 [00:00<?, ?it/s]"); /* no trainer yet */
+	for (i = 1; i <= 9; i++)
+		log_text(h, "\r 50%|#####     | 5/9 [00:05<00:04,  1.00s/it]");
+	log_text(h, "\r100%|##########| 9/9 [00:09<00:00,  1.00s/it]\n");
+	read_log(h);
+	for (i = 1; i <= 40; i++) {
+		(void)snprintf(bar, sizeof(bar),
+			"\r  %u%%|#         | %u/100 [00:%02u<01:40,  1.00s/it]", i, i,
+			i);
+		log_text(h, bar);
+		if (i % 10 == 0) {
+			log_text(h, "\r      \r{'loss': 2.5, 'epoch': 0.1}\n");
+			log_text(h, bar); /* drawn again */
+		}
+		if (i % 20 == 0)
+			log_text(h,
+				"\n\r  0%|          | 0/7 [00:00<?, ?it/s]"
+				"\r 43%|####2     | 3/7 [00:01<00:01,  2.00it/s]"
+				"\r100%|##########| 7/7 [00:03<00:00,  2.00it/s]"
+				"\r{'eval_loss': 2.5, 'epoch': 0.1}\n");
+		read_log(h);
+	}
+	ck_assert_uint_eq(stats()->attempts, 0);
+	ck_assert_uint_eq(stats()->repeated, 0);
+	ck_assert_uint_eq(stats()->first, 1); /* 11: there is no step before */
+	ck_assert_uint_eq(stats()->records, 29);
+	one = item(0);
+	ck_assert_uint_eq(one.first_index, 12);
+	ck_assert_uint_eq(one.records[0].duration_ns, S);
+	ls_wire_item_clear(&one);
+}
+
 static const struct {
 	const char *line, *why;
 } unfit[] = { { ":::MLLOG {\"key\": \"block_stop\"}\n",

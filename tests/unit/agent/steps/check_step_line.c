@@ -121,6 +121,10 @@ static const struct {
 	  "\"step\": 12, \"metrics\": {\"throughput/mfu\": 40.1, "
 	  "\"throughput/duration\": 0.75}}",
 		12, 750000000 },
+	{ "  3%|\xe2\x96\x8e         | 30/1000 [00:21<11:12,  1.44it/s]", 30, 0 },
+	{ "[rank0]: 100%|##########| 7/7 [1:02:03<00:00, 8.51s/it, v_num=1]", 7, 0 },
+	{ "\x1b[36m(RayTrainWorker pid=412)\x1b[0m   3%|3  | 3/100 [00:21<11:12,  1.44it/s]",
+		3, 0 },
 };
 
 LS_TEST_EACH(step_line, lines_of_other_trainers_are_read, formats)
@@ -191,7 +195,11 @@ LS_TEST(step_line, a_match_that_takes_too_long_is_no_step)
 	ck_assert(parse("1ab"));
 }
 
-static const char *const other[] = { "", "completed step: ", "completed step: 1",
+static const char *const other[] = {
+	"Map:  3%|3         | 30/1000 [00:21<11:12, 1.44it/s]",
+	"Map (num_proc=4): 3%|3  | 30/1000 [00:21<11:12, 1.44it/s]",
+	"30/1000 [00:21<11:12]", "0.30%|3  | 30/1000 [00:21<11:12, 1.44it/s]", "",
+	"completed step: ", "completed step: 1",
 	"completed step: 1, seconds: ", "Completed step: 1, seconds: 1",
 	"completed step: -1, seconds: 1", "completed step: 1.5, seconds: 1",
 	"completed step: 1, seconds: -1", "completed step: 1, seconds: nan",
@@ -205,7 +213,8 @@ static const char *const other[] = { "", "completed step: ", "completed step: 1"
 	"Progress on:train 1.23kit/100kit rate:2.0it/s remaining:? elapsed:10:00 postfix:-",
 	"{'loss': 0.5, 'grad_norm': 1.0, 'learning_rate': 5e-05, 'epoch': 0.1}",
 	":::MLLOG {\"key\": \"block_stop\", \"metadata\": {\"step_num\": 5}}",
-	"eval metrics after step: 1, loss=1", "saved a checkpoint at step 0" };
+	"eval metrics after step: 1, loss=1", "saved a checkpoint at step 0"
+};
 
 LS_TEST_EACH(step_line, nothing_else_is_a_step, other)
 {

@@ -276,35 +276,43 @@ slow(struct fake_job *job, size_t first, size_t last, double factor)
 		job->workers[i].slow = factor;
 }
 
-/* What is slow, and by what factor. */
+/* What is slow, by what factor; is it seen also without the steps from before? */
 static const struct {
 	size_t first, last;
 	double factor;
-} restarts[] = { { 5, 5, 1.03 }, { 5, 5, 1.3 }, { 0, 7, 1.1 } };
+	bool seen;
+} restarts[] = { { 5, 5, 1.03, false }, { 5, 5, 1.3, true }, { 0, 7, 1.1, false } };
 
-/* The collector starts again, and none of the steps from before the onset is there. */
+/* The collector starts again and reads 300 steps back, none of them from before the onset. */
 LS_TEST_LOOP(storage_and_attempts, a_finding_outlives_a_restart_without_its_past, 0,
 	(int)(sizeof(restarts) / sizeof(restarts[0])))
 {
 	struct fake_job *job = fake_job_new(8), *next = fake_job_on(NULL, job->name, 8);
+	int64_t onset_us;
 	json_t *f;
 
 	fake_job_run(job, 400);
+	onset_us = job->now_us;
 	slow(job, restarts[_i].first, restarts[_i].last, restarts[_i].factor);
 	fake_job_run(job, 600);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	f = fake_job_finding(job, 0);
 	ck_assert_int_eq(ls_engine_seed_finding(next->engine, f), 0);
 	json_decref(f);
-	next->step = job->step;
-	next->now_us = job->now_us + 5000000;
+	next->step = job->step - 300;
+	next->now_us = (onset_us + job->now_us) / 2;
 	slow(next, restarts[_i].first, restarts[_i].last, restarts[_i].factor);
 	fake_job_declare(next);
-	fake_job_run(next, 1500);
+	fake_job_run(next, 1800);
+	ck_assert_uint_ge(fake_job_told(next, "updated"), 1);
+	ck_assert_int_gt(next->events[0].t_us, job->events[job->event_count - 1].t_us);
 	ck_assert_uint_eq(fake_job_told(next, "opened"), 0);
 	ck_assert_uint_eq(fake_job_told(next, "cleared"), 0);
 	f = fake_job_finding(next, 0);
 	ck_assert_str_eq(ls_json_text_at(f, "status", NULL), "open");
+	ck_assert_int_eq(json_is_string(json_object_get(
+				 json_object_get(f, "data_quality"), "reference")),
+		!restarts[_i].seen);
 	json_decref(f);
 	slow(next, 0, 7, 1);
 	fake_job_run(next, 600);
