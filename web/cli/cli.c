@@ -108,7 +108,16 @@ ls_cli_print(const char *text, size_t len)
 	json_t *body;
 
 	if (!isatty(STDOUT_FILENO)) {
-		(void)fwrite(text, 1, len, stdout);
+		for (; len > 0; text++, len--) {
+			/* U+0080 to U+009F control the terminal that reads the pipe. */
+			if (len > 1 && text[0] == '\xc2' && (text[1] & 0xe0) == 0x80) {
+				(void)printf("\\u%04x", text[1] & 0xff);
+				text++;
+				len--;
+			} else {
+				(void)putchar(*text);
+			}
+		}
 		return;
 	}
 	body = json_loadb(text, len, 0, NULL);

@@ -70,7 +70,8 @@ struct ls_cli {
 #undef LS_COMMAND
 
 /*
- * Prints a JSON text as it came. On a terminal, which could act on controls and marks of
+ * Prints a JSON text as it came; only U+0080 to U+009F, which control the terminal behind a
+ * pipe, are escaped. On a terminal, which could act on controls and marks of
  * direction, all but ASCII is escaped; what is no JSON is not printed there.
  */
 void ls_cli_print(const char *text, size_t len);

@@ -265,6 +265,8 @@ LC_ALL=C grep -q "$(printf '\033')\]" "$tmp/out"
 [ $? -ne 0 ]
 result $? 'no escape sequence of others reaches the terminal'
 run jobs -o json
+grep -q 'u009b' "$tmp/out" && ! LC_ALL=C grep -q "$(printf '\302[\200-\237]')" "$tmp/out"
+result $? 'JSON in a pipe has no control character'
 if python3 -c 'import pty; pty.openpty()' 2>"$tmp/err"; then
 	LC_ALL=C grep -q '[^ -~[:space:]]' "$tmp/out" &&
 		python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$bin/lockstep" jobs -o json </dev/null >"$tmp/out" 2>"$tmp/err" &&
