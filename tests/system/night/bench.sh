@@ -4,6 +4,7 @@
 # mean nothing. A bench that has no line below is a failure.
 # Fetch: bench
 # Limit: 600 s
+# Alone: it runs two at a time.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 benches=$top/tests/bench

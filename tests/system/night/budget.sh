@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # budget.sh: an agent above its budget slows down, says so everywhere, and its steps still arrive.
+# Alone: it measures.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 work_begin

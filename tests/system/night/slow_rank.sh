@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # slow_rank.sh [REPETITIONS]: one of four ranks is slowed by real contention; it must be named, in at
 # least 19 of 20 repetitions, though the step times of the ranks do not differ.
+# Alone: detection.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 n=${1:-2}
