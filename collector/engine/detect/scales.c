@@ -282,6 +282,24 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 		windows, scales_freedom(&all) };
 }
 
+/*
+ * The same, and of jumps. Windows that follow each other and vary alike count as fewer: so many as
+ * an AR(1) with their correlation has that are independent.
+ */
+static struct scales_spread
+scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
+	size_t skip, struct scales_spread *ret_jumps)
+{
+	struct scales_spread p = scales_in_time(s, length, list, m, skip, false);
+	double apart;
+
+	*ret_jumps = scales_in_time(s, length, list, m, skip, true);
+	apart = ret_jumps->sigma * ret_jumps->sigma / (2 * p.sigma * p.sigma);
+	if (apart < 1) /* less the correlation */
+		p.windows *= apart / (2 - apart);
+	return p;
+}
+
 static struct scales_peers
 scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
 	size_t skip)
@@ -291,11 +309,10 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 	p.change = scales_middle(s, LS_SCALES_CHANGE, list, m, skip, SCALES_FLOOR);
 	p.level = scales_middle(s, LS_SCALES_NOW, list, m, skip, SCALES_SPREAD);
 	p.jump = scales_middle(s, LS_SCALES_JUMP, list, m, skip, SCALES_FLOOR);
-	p.jumps = scales_in_time(s, length, list, m, skip, true);
-	p.in_time = scales_in_time(s, length, list, m, skip, false);
+	p.in_time = scales_varies(s, length, list, m, skip, &p.jumps);
 	for (unsigned k = length; k-- > 0 && p.in_time.windows < SCALES_BORROW;) {
-		struct scales_spread shorter =
-			scales_in_time(s, k, list, m, skip, false);
+		struct scales_spread jumps,
+			shorter = scales_varies(s, k, list, m, skip, &jumps);
 
 		if (shorter.windows >= SCALES_BORROW) {
 			p.in_time.sigma = fmax(p.in_time.sigma,
@@ -384,6 +401,7 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 	double change = (double)scales_row(s, LS_SCALES_CHANGE)[slot];
 	double jump = (double)scales_row(s, LS_SCALES_JUMP)[slot];
 	double level = (double)scales_row(s, LS_SCALES_NOW)[slot], among;
+	double before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot];
 
 	if (change > SCALES_LEAST_CHANGE &&
 		scales_is_beyond(s, &p->change, &p->in_time, change) &&
@@ -396,15 +414,15 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 		!scales_is_hasty(s, length, jump) &&
 		!scales_is_usual(s, length, list, m, slot, true, jump))
 		return jump;
-	if (!(level > SCALES_LEAST_LEVEL) ||
+	if (!(level > SCALES_LEAST_LEVEL) || before < SCALES_ENDS * level ||
 		s->units * s->unit_data * LS_SCALES_DATUM < SCALES_LEVEL_STEPS)
 		return 0;
 	among = sqrt((p->level.square + SCALES_WEIGHT * SCALES_SPREAD * SCALES_SPREAD) /
 		(p->level.n + SCALES_WEIGHT));
 	if (ls_scales_student(level / fmax(among, p->in_time.sigma),
-		    (unsigned)fmin(p->level.n + SCALES_WEIGHT,
-			    fmax(p->in_time.windows, SCALES_TAILS))) <
-			SCALES_TAIL / (double)s->count &&
+		    (unsigned)fmax(fmin(p->level.n + SCALES_WEIGHT,
+					   p->in_time.windows),
+			    3)) < SCALES_TAIL / (double)s->count &&
 		!scales_is_hasty(s, length, level) &&
 		!scales_is_usual(s, length, list, m, slot, false, level) &&
 		!scales_is_structure(s, list, m, slot, level)) {
