@@ -375,6 +375,19 @@ scales_is_hasty(const struct ls_scales *s, unsigned length, double excess)
 		SCALES_ROUNDED * patience_s * fmin(1, SCALES_PATIENT / excess);
 }
 
+/* May an excess count: is it not what others have shown, does it last, and long enough? */
+static bool
+scales_counts(const struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
+	size_t slot, bool jump, double excess)
+{
+	double usual = ls_scales_said(s, LS_SCALES_NOW, slot) - excess;
+
+	return !scales_is_hasty(s, length, excess) &&
+		!scales_is_usual(s, length, list, m, slot, jump, excess) &&
+		ls_scales_said(s, LS_SCALES_LEAST, slot) >=
+		usual + SCALES_BEGINS * excess;
+}
+
 /* Is this beyond what its peers vary by, in time and now? */
 static bool
 scales_is_beyond(const struct ls_scales *s, const struct scales_middle *now,
@@ -405,14 +418,12 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 
 	if (change > SCALES_LEAST_CHANGE &&
 		scales_is_beyond(s, &p->change, &p->in_time, change) &&
-		!scales_is_hasty(s, length, change) &&
-		!scales_is_usual(s, length, list, m, slot, false, change))
+		scales_counts(s, length, list, m, slot, false, change))
 		return change;
 	if (jump > SCALES_LEAST_CHANGE && level > SCALES_ENDS * jump &&
 		p->jumps.windows >= SCALES_BORROW &&
 		scales_is_beyond(s, &p->jump, &p->jumps, jump) &&
-		!scales_is_hasty(s, length, jump) &&
-		!scales_is_usual(s, length, list, m, slot, true, jump))
+		scales_counts(s, length, list, m, slot, true, jump))
 		return jump;
 	if (!(level > SCALES_LEAST_LEVEL) || before < SCALES_ENDS * level ||
 		s->units * s->unit_data * LS_SCALES_DATUM < SCALES_LEVEL_STEPS)
@@ -423,8 +434,7 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 		    (unsigned)fmax(fmin(p->level.n + SCALES_WEIGHT,
 					   p->in_time.windows),
 			    3)) < SCALES_TAIL / (double)s->count &&
-		!scales_is_hasty(s, length, level) &&
-		!scales_is_usual(s, length, list, m, slot, false, level) &&
+		scales_counts(s, length, list, m, slot, false, level) &&
 		!scales_is_structure(s, list, m, slot, level)) {
 		*ret_level = true;
 		return level;
@@ -566,6 +576,7 @@ scales_means(struct ls_scales *s, unsigned length)
 	float *now = scales_row(s, LS_SCALES_NOW),
 	      *change = scales_row(s, LS_SCALES_CHANGE),
 	      *jump = scales_row(s, LS_SCALES_JUMP),
+	      *least = scales_row(s, LS_SCALES_LEAST),
 	      *last = scales_shown(s, length, false, 2),
 	      *leapt = scales_shown(s, length, true, 2);
 	const float *before = scales_row(s, LS_SCALES_BEFORE + length), *part[8];
@@ -578,6 +589,9 @@ scales_means(struct ls_scales *s, unsigned length)
 		now[i] = scales_mean(part, parts, i);
 		change[i] = now[i] - before[i];
 		jump[i] = now[i] - scales_mean(part + parts, parts, i);
+		least[i] = part[0][i];
+		for (unsigned k = 1; k < parts; k++)
+			least[i] = fminf(least[i], part[k][i]);
 		last[i] = fmaxf(last[i], fmaxf(now[i], change[i]));
 		leapt[i] = fmaxf(leapt[i], jump[i]);
 	}

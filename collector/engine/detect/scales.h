@@ -81,6 +81,7 @@ enum ls_scales_row {
 	LS_SCALES_NOW, /* mean of the newest window, while it is looked at */
 	LS_SCALES_CHANGE, /* the same less its past */
 	LS_SCALES_JUMP, /* less the window just before */
+	LS_SCALES_LEAST, /* least of its parts */
 	LS_SCALES_ROWS
 };
 
