@@ -194,6 +194,51 @@ LS_TEST(all, what_others_have_shown_names_nobody)
 	feed_free(f);
 }
 
+/* In a young job of few workers nobody has shown a burst before. */
+LS_TEST(all, burst_is_no_slowdown_of_its_window)
+{
+	struct feed *f = feed_new(8, 0.003, 0);
+
+	run(f, 800);
+	f->excess[3] = 0.08;
+	run(f, 20);
+	f->excess[3] = 0;
+	run(f, 600);
+	ck_assert_uint_eq(ever(f), 0);
+	feed_free(f);
+}
+
+/* Rare bursts on a job that knows itself: most of its windows are quiet. */
+LS_TEST(all, burst_is_not_slow_from_the_start)
+{
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		struct feed *f = feed_new(WORKERS, 0.003, 0);
+
+		f->random = seed;
+		for (size_t k = 0; k < 150; k++) {
+			for (size_t i = 0; i < WORKERS; i++)
+				f->excess[i] =
+					ls_test_random(&f->random) < 0.02 ? 0.08 : 0;
+			run(f, 20);
+		}
+		ck_assert_uint_eq(ever(f), 0);
+		feed_free(f);
+	}
+}
+
+/* Windows that follow each other vary alike: they tell less than as many independent ones. */
+LS_TEST(all, slow_wander_of_few_workers_names_nobody)
+{
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		struct feed *f = feed_new(4, 0.1, 200);
+
+		f->random = seed;
+		run(f, 3000);
+		ck_assert_uint_eq(ever(f), 0);
+		feed_free(f);
+	}
+}
+
 LS_TEST(all, young_job_is_patient)
 {
 	struct feed *f = feed_new(8, 0.003, 0);
