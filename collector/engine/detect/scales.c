@@ -287,8 +287,8 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
  * an AR(1) with their correlation has that are independent.
  */
 static struct scales_spread
-scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
-	size_t skip, struct scales_spread *ret_jumps)
+scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t skip, struct scales_spread *ret_jumps)
 {
 	struct scales_spread p = scales_in_time(s, length, list, m, skip, false);
 	double apart;
@@ -377,8 +377,8 @@ scales_is_hasty(const struct ls_scales *s, unsigned length, double excess)
 
 /* May an excess count: is it not what others have shown, does it last, and long enough? */
 static bool
-scales_counts(const struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
-	size_t slot, bool jump, double excess)
+scales_counts(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t slot, bool jump, double excess)
 {
 	double usual = ls_scales_said(s, LS_SCALES_NOW, slot) - excess;
 
@@ -431,8 +431,7 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 	among = sqrt((p->level.square + SCALES_WEIGHT * SCALES_SPREAD * SCALES_SPREAD) /
 		(p->level.n + SCALES_WEIGHT));
 	if (ls_scales_student(level / fmax(among, p->in_time.sigma),
-		    (unsigned)fmax(fmin(p->level.n + SCALES_WEIGHT,
-					   p->in_time.windows),
+		    (unsigned)fmax(fmin(p->level.n + SCALES_WEIGHT, p->in_time.windows),
 			    3)) < SCALES_TAIL / (double)s->count &&
 		scales_counts(s, length, list, m, slot, false, level) &&
 		!scales_is_structure(s, list, m, slot, level)) {
