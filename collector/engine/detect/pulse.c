@@ -34,6 +34,8 @@ pulse_add(struct ls_pulse_means *to, const struct ls_pulse_means *v, double shar
 	to->free_s += (v->free_s - to->free_s) * share;
 	to->burst_s += (v->burst_s - to->burst_s) * share;
 	to->wait_s += (v->wait_s - to->wait_s) * share;
+	if (!isnan(v->least_s))
+		to->least_s += (v->least_s - to->least_s) * share;
 	to->work += (v->work - to->work) * share;
 	for (size_t p = 0; p < LS_PHASE_COUNT; p++)
 		to->phase_s[p] += (v->phase_s[p] - to->phase_s[p]) * share;
@@ -79,6 +81,7 @@ pulse_block(struct ls_pulse *p, double *ret_noise)
 			? (t - m.step_s) / LS_PULSE_BLOCK
 			: 0;
 	}
+	m.least_s = p->least_n > 0 ? p->sum.least_s / (double)p->least_n : NAN;
 	if (p->phase_n > 0) {
 		m.work = p->sum.work / (double)p->phase_n;
 		m.wait_s = p->sum.wait_s / (double)p->phase_n;
@@ -255,6 +258,10 @@ ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
 	p->spoilt |= s->found;
 	p->explained_s = fmax(p->explained_s, s->explained_s);
 	pulse_cells(p, row);
+	if (!isnan(s->least_s)) {
+		p->sum.least_s += s->least_s;
+		p->least_n++;
+	}
 	if (p->n < LS_PULSE_BLOCK)
 		return false;
 	m = pulse_block(p, &noise);
@@ -273,7 +280,7 @@ ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
 			pulse_learn(p, &m, noise);
 	}
 	memset(&p->sum, 0, sizeof(p->sum));
-	p->n = p->phase_n = 0;
+	p->n = p->phase_n = p->least_n = 0;
 	p->spoilt = false;
 	p->explained_s = 0;
 	return true;

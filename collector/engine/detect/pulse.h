@@ -47,6 +47,7 @@ struct ls_pulse_means {
 	/* of that, what steps of more than twice their median are longer by */
 	double burst_s;
 	double wait_s; /* mean over workers; 0 = not marked */
+	double least_s; /* least wait of a worker: after all have arrived; NaN = not known */
 	double phase_s[LS_PHASE_COUNT]; /* means over workers; 0 = not marked */
 	double work; /* 0 = not told */
 };
@@ -58,6 +59,7 @@ struct ls_pulse_sample {
 	double own_s;
 	bool found; /* another finding holds it up */
 	double explained_s; /* a suspect's own work does, by so much */
+	double least_s; /* least wait of a worker; NaN = not known */
 };
 
 /* Since when, and what it was like since then. */
@@ -77,7 +79,7 @@ struct ls_pulse {
 	/* the same without what one had more to do */
 	double free_times[LS_PULSE_BLOCK];
 	struct ls_pulse_means sum;
-	size_t n, phase_n; /* steps and cells in it */
+	size_t n, phase_n, least_n; /* steps, cells and least waits in it */
 	bool spoilt; /* something else is found in a step of it */
 	double explained_s; /* most that a suspect holds up a step of it */
 	uint64_t first_step;

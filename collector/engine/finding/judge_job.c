@@ -57,6 +57,9 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 			.per_step_s = 1,
 			.robust_z = NAN };
 		f->evidence_count++;
+		/* waits for each other are none of the collective's */
+		if (phase == LS_PHASE_SYNC_WAIT && !isnan(p->since.now.least_s))
+			more = p->since.now.least_s - p->base.least_s;
 		if (more < LS_CAUSE_COVERAGE * grown ||
 			(phase == LS_PHASE_SYNC_WAIT && !whole))
 			continue;
@@ -220,7 +223,7 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	if (!ls_pulse_step(p, &row->row,
 		    &(struct ls_pulse_sample){ row->totals.duration_s,
 			    row->totals.mean_s, own_s, j->detect.open > 0,
-			    j->detect.worst.own_s }))
+			    j->detect.worst.own_s, row->totals.wait_min_s }))
 		return;
 	if (p->on && !was) {
 		judge_job_open(e, j, row->row.step, now_us);

@@ -55,7 +55,7 @@ run(struct feed *f, size_t steps)
 		t += burst_s;
 		(void)ls_pulse_step(&f->p, &row,
 			&(struct ls_pulse_sample){ t, t, f->alone ? burst_s : 0,
-				f->found, f->explained_s });
+				f->found, f->explained_s, NAN });
 	}
 }
 

@@ -308,6 +308,23 @@ LS_TEST(who, slow_communication_is_the_jobs)
 	fake_job_free(job);
 }
 
+/* Each step waits for another worker, the collective takes as long as before. */
+LS_TEST(who, waits_for_each_other_are_no_slow_collective)
+{
+	struct fake_job *job = fake_job_new(16);
+	json_t *f;
+
+	fake_job_run(job, 200);
+	job->noise = 0.1;
+	fake_job_run(job, 200);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), "job_slow");
+	ck_assert_str_eq(ls_json_cause(f), "unexplained");
+	json_decref(f);
+	fake_job_free(job);
+}
+
 static void
 shift(struct ls_record *r, int64_t earlier_ns)
 {
