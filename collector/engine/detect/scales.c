@@ -171,7 +171,8 @@ scales_freedom(const struct scales_sums *sums)
 /* What windows of one length vary by in time. */
 struct scales_spread {
 	double sigma; /* NaN = not known */
-	double windows; /* beyond one for each peer */
+	double windows; /* beyond one for each peer, */
+	double apart; /* so many of them, as a share, as if independent */
 	double freedom;
 };
 
@@ -276,10 +277,10 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	peers = (double)n;
 	windows = all.n - peers;
 	if (!(windows > 0))
-		return (struct scales_spread){ NAN, 0, SCALES_FREEDOM };
+		return (struct scales_spread){ NAN, 0, 1, SCALES_FREEDOM };
 	return (struct scales_spread){ sqrt(all.square / windows *
 					       (1 + M_PI_2 * peers / all.n)),
-		windows, scales_freedom(&all) };
+		windows, 1, scales_freedom(&all) };
 }
 
 /*
@@ -296,7 +297,8 @@ scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	*ret_jumps = scales_in_time(s, length, list, m, skip, true);
 	apart = ret_jumps->sigma * ret_jumps->sigma / (2 * p.sigma * p.sigma);
 	if (apart < 1) /* less the correlation */
-		p.windows *= apart / (2 - apart);
+		p.apart = apart / (2 - apart);
+	p.windows *= p.apart;
 	return p;
 }
 
@@ -319,6 +321,7 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 				shorter.sigma * pow(2, -0.25 * (double)(length - k)));
 			p.in_time.freedom = shorter.freedom;
 			p.in_time.windows = SCALES_BORROW;
+			p.in_time.apart = shorter.apart;
 		}
 	}
 	return p;
@@ -431,7 +434,9 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 	among = sqrt((p->level.square + SCALES_WEIGHT * SCALES_SPREAD * SCALES_SPREAD) /
 		(p->level.n + SCALES_WEIGHT));
 	if (ls_scales_student(level / fmax(among, p->in_time.sigma),
-		    (unsigned)fmax(fmin(p->level.n + SCALES_WEIGHT, p->in_time.windows),
+		    (unsigned)fmax(fmin(p->level.n + SCALES_WEIGHT,
+					   fmax(p->in_time.windows,
+						   SCALES_TAILS * p->in_time.apart)),
 			    3)) < SCALES_TAIL / (double)s->count &&
 		scales_counts(s, length, list, m, slot, false, level) &&
 		!scales_is_structure(s, list, m, slot, level)) {

@@ -229,14 +229,27 @@ LS_TEST(all, burst_is_not_slow_from_the_start)
 /* Windows that follow each other vary alike: they tell less than as many independent ones. */
 LS_TEST(all, slow_wander_of_few_workers_names_nobody)
 {
-	for (uint64_t seed = 1; seed <= 8; seed++) {
-		struct feed *f = feed_new(4, 0.1, 200);
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		struct feed *f = feed_new(8, 0.05, 1000);
 
 		f->random = seed;
-		run(f, 3000);
+		run(f, 1500);
 		ck_assert_uint_eq(ever(f), 0);
 		feed_free(f);
 	}
+}
+
+/* With three peers and twenty seconds. */
+LS_TEST(all, third_slower_from_the_first_step_is_named_soon)
+{
+	struct feed *f = feed_new(4, 0.01, 0);
+
+	f->excess[3] = 0.33;
+	f->step_s = 0.12;
+	run(f, 100);
+	ck_assert(f->ever[3]);
+	ck_assert_uint_eq(ever(f), 1);
+	feed_free(f);
 }
 
 LS_TEST(all, young_job_is_patient)
