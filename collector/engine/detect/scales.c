@@ -316,12 +316,13 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 		struct scales_spread jumps,
 			shorter = scales_varies(s, k, list, m, skip, &jumps);
 
+		if (jumps.windows >= SCALES_BORROW)
+			p.in_time.apart = fmin(p.in_time.apart, shorter.apart);
 		if (shorter.windows >= SCALES_BORROW) {
 			p.in_time.sigma = fmax(p.in_time.sigma,
 				shorter.sigma * pow(2, -0.25 * (double)(length - k)));
 			p.in_time.freedom = shorter.freedom;
 			p.in_time.windows = SCALES_BORROW;
-			p.in_time.apart = shorter.apart;
 		}
 	}
 	return p;
