@@ -422,7 +422,7 @@ class Faults:
                 d.died.append(d.p.returncode)
                 self.start(d)
             for status in d.died:
-                print("# %s ended with status %d at: %s" % (d.name, status, kind), flush=True)
+                print("%s ended with status %d at: %s" % (d.name, status, kind), flush=True)
                 if status < 0 or kind != "no free memory":  # there it may give up, but not crash
                     ended.append("; %s, status %d at: %s" % (d.name, status, kind))
             d.died.clear()
@@ -468,15 +468,12 @@ class Faults:
         tell(not any(s for _, s in status), "every program ends well when told to" + "".join("; %s: %d" % s for s in status if s[1]))
         with open(os.path.join(self.work, "truth.json"), "w", encoding="ascii") as f:
             json.dump({"rings": rings, "findings": self.findings}, f)
-        if self.wire:
-            print("# the link dropped %d packets" % self.wire.dropped, flush=True)
+        print("%d faults; the link dropped %d packets" % (self.count, self.wire.dropped if self.wire else 0), flush=True)
 
     def kill(self):
         for p in self.daemons + [self.sim, self.job]:
             if p.p and p.p.poll() is None:
                 p.end(signal.SIGKILL)
-        if self.far:
-            self.far.kill()
 
 
 def verify(work):
@@ -503,7 +500,7 @@ def verify(work):
         lost += count - covered
         strange += max(0, at - count) if ring in truth["rings"] else 0
     made = sum(truth["rings"].values())
-    print("# acknowledged: %d records of %d real workers and %d of %d simulated ones; %d stored, %d in gaps, %d lost, %d twice, %d never made" % (
+    print("acknowledged: %d records of %d real workers and %d of %d simulated ones; %d stored, %d in gaps, %d lost, %d twice, %d never made" % (
         made, len(truth["rings"]), sum(acked.values()), len(acked), state.records, state.gaps, lost, twice, strange), flush=True)
     tell(made > 0 and sum(acked.values()) > 0 and lost + twice + strange == 0,
          "every acknowledged record is stored exactly once or is in a reported gap")

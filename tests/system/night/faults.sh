@@ -36,7 +36,7 @@ results() {
 		ok) result 0 "$rest" ;;
 		not) result 1 "$rest" ;;
 		skip) skip "${rest%% # *}" "${rest#* # }" ;;
-		*) note "${word#\#} $rest" ;;
+		*) note "$word $rest" ;;
 		esac
 	done <"$work/results"
 	wait "$ret_pid"
@@ -55,7 +55,7 @@ fi
 note "$count faults, seed $seed"
 results run "$build" "$work" "$count" "$seed" "$own"
 [ "$ret_status" -ne 0 ] || results verify "$work"
-result "$ret_status" "the faults and the check came to their end"
+result "$ret_status" "the faults and the check came to their end: $SECONDS s"
 unmount
 check "the files are sound" "$build/lockstep-collector" --state-dir "$work/state/collector" --check-db
 tap_end
