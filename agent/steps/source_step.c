@@ -97,27 +97,29 @@ step_is_acked(const struct ls_source_step *s, const uint8_t id[LS_RING_ID_BYTES]
 
 /*
  * Removes the file of a ring that is done with, if the name still means this file. While
- * files wait for a place no cursor is settled: this one goes with its file.
+ * files wait for a place no cursor is settled: this one goes with its file. True if the
+ * file is gone.
  */
-static void
-step_remove(struct ls_source_step *s, int dir_fd, const struct step_file *f)
+static bool
+step_remove(struct ls_source_step *s, int dir_fd, const char *name, dev_t dev,
+	ino_t ino, const uint8_t id[LS_RING_ID_BYTES])
 {
 	struct stat st;
-	bool gone = fstatat(dir_fd, f->name, &st, AT_SYMLINK_NOFOLLOW) != 0;
+	bool gone = fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0;
 
-	if (!gone && (st.st_dev != f->dev || st.st_ino != f->ino))
-		return;
-	if (!gone && unlinkat(dir_fd, f->name, 0) == 0) {
+	if (!gone && (st.st_dev != dev || st.st_ino != ino))
+		return false;
+	if (!gone && unlinkat(dir_fd, name, 0) == 0) {
 		s->stats.removed++;
 		gone = true;
 	}
 	if (gone && s->stats.ignored[LS_STEP_TOO_MANY] > 0)
-		ls_spool_ring_forget(s->spool,
-			ls_ring_reader_ring(f->reader)->worker.ring_id);
+		ls_spool_ring_forget(s->spool, id);
 	if (!gone)
 		ls_log(LS_LOG_WARN, "step",
 			"cannot remove finished ring %s (%s); leaving it in place",
-			f->name, strerror(errno));
+			name, strerror(errno));
+	return gone;
 }
 
 /* --- the directory -------------------------------------------------------- */
@@ -419,7 +421,8 @@ step_reject(struct ls_source_step *s, const struct dirent64 *e, const struct sta
 	ls_rejected_add(&s->rejected, e, &st->st_ctim, why, s->closed);
 }
 
-/* Opens the file of an entry and checks it; 0 if it is read from now on, else why. */
+/* Opens the file of an entry and checks it; 0 if it is read from now on, or was finished
+ * and is removed, else why. */
 static unsigned
 step_open(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
 {
@@ -449,7 +452,10 @@ step_open(struct ls_source_step *s, int dir_fd, const struct dirent64 *e)
 		return 0;
 	if (why == 0)
 		s->scan.is_valid = false; /* no memory: try again at the next scan */
-	if (why != 0)
+	else if (why == 1 + LS_STEP_FINISHED &&
+		step_remove(s, dir_fd, e->d_name, st.st_dev, st.st_ino, h.id))
+		why = 0; /* an agent was killed before it removed this one */
+	else
 		step_reject(s, e, &st, why, text);
 	(void)close(fd); /* only read from */
 	return why;
@@ -707,7 +713,9 @@ ls_source_step_read(struct ls_source_step *s, uint64_t now_mono_ns)
 			!step_is_acked(s, r->worker.ring_id))
 			continue;
 		if (is_open)
-			step_remove(s, dir.fd, &s->file[i - 1]);
+			(void)step_remove(s, dir.fd, s->file[i - 1].name,
+				s->file[i - 1].dev, s->file[i - 1].ino,
+				r->worker.ring_id);
 		step_close(s, i - 1);
 	}
 	if (is_open)

@@ -199,7 +199,7 @@ class State:
         self.spans = {}  # worker id: [(first, end)]
         self.high = {}  # ring id: (high, worker id, day)
         self.wrong = []
-        self.records = 0
+        self.records = self.gaps = 0
         self.damaged = any(".damaged" in name for _, _, names in os.walk(path) for name in names)
 
     def open(self, *name):
@@ -241,6 +241,7 @@ class State:
                 except (Damaged, IndexError, struct.error) as e:
                     self.wrong.append("%s: %s %d cannot be read: %s" % (day, table, number, e))
         for worker, first, n in db.execute("SELECT worker_id, first_index, n FROM gap"):
+            self.gaps += n
             self.span(worker, first, n, day + " gap")
         for (worker,) in db.execute("SELECT worker_id FROM worker_end"):
             self.use(worker, day + " worker_end")

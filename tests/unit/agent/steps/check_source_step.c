@@ -608,8 +608,27 @@ LS_TEST(source_step, duplicate_is_read_when_the_other_ring_is_gone)
 	ls_source_step_read(step, 4);
 	ck_assert_uint_eq(ls_source_step_count(step), 0);
 	ck_assert_uint_eq(ignored(LS_STEP_DUPLICATE), 0);
-	ck_assert_uint_eq(ignored(LS_STEP_FINISHED), 1);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->removed, 2);
 	step_ring_fini(&twin);
+}
+
+LS_TEST(source_step, finished_ring_is_removed_after_a_kill_before_its_removal)
+{
+	char path[400];
+
+	(void)snprintf(path, sizeof(path), "%s/a.ring", dir);
+	step_ring_make(&ring, dir, "a.ring", 1, 16);
+	put(0, 3);
+	ls_source_step_read(step, 1);
+	ls_source_step_read(step, 2); /* its end */
+	take();
+	ck_assert_int_eq(access(path, F_OK), 0);
+	close_all();
+	open_all();
+	ls_source_step_read(step, 3);
+	ck_assert_int_ne(access(path, F_OK), 0);
+	ck_assert_uint_eq(ignored(LS_STEP_FINISHED), 0);
+	ck_assert_uint_eq(ls_source_step_get_stats(step)->removed, 1);
 }
 
 LS_TEST(source_step, too_many_rings_are_left_alone)

@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# faults.sh [FAULTS [SEED]]: faults of process, disk, memory, clock and network, drawn from a seed (odd: with TLS), one after
+# the other, under a collector, real agents with a real job, and simulated agents. In the end every acknowledged record is
+# stored exactly once or in a reported gap, and every finding that was reported is kept. It has mounts, a network and a
+# /dev/shm of its own where the machine allows it.
+if [ "${1:-}" != --inside ]; then
+	for _own in -mn -Urmn; do
+		if command -v ip >/dev/null && unshare "$_own" true 2>/dev/null; then exec unshare "$_own" --propagation private "$0" --inside own "$@"; fi
+	done
+	exec "$0" --inside shared "$@"
+fi
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
+own=$2
+count=${3:-24}
+seed=${4:-1}
+
+# unmount: puts what is on the small file systems into the directories below them.
+unmount() {
+	local path
+	for path in "$work"/state/*; do
+		! mountpoint -q "$path" || { cp -r "$path" "$path.end" && umount -l "$path" && rmdir "$path" && mv "$path.end" "$path"; }
+	done
+}
+trap 'status=$?; stop_all; unmount; (exit "$status"); system_end' EXIT
+
+# results COMMAND...: turns the lines of faults.py into TAP.
+results() {
+	local word rest
+	rm -f "$work/results"
+	mkfifo "$work/results"
+	run_behind "$work/results" python3 -B "$top/tests/system/faults.py" "$@"
+	while read -r word rest; do
+		case $word in
+		ok) result 0 "$rest" ;;
+		not) result 1 "$rest" ;;
+		skip) skip "${rest%% # *}" "${rest#* # }" ;;
+		*) note "$word $rest" ;;
+		esac
+	done <"$work/results"
+	wait "$ret_pid"
+	ret_status=$?
+}
+
+work_begin
+if [ "$own" = own ]; then
+	ip link set lo up
+	mount -t tmpfs lockstep-test /dev/shm || own=shared
+	for disk in collector:512 h0:16 h1:16 h2:16; do # MiB
+		mkdir -p "$work/state/${disk%:*}"
+		mount -t tmpfs -o "size=${disk#*:}m" lockstep-test "$work/state/${disk%:*}"
+	done
+fi
+note "$count faults, seed $seed"
+results run "$build" "$work" "$count" "$seed" "$own"
+[ "$ret_status" -ne 0 ] || results verify "$work"
+result "$ret_status" "the faults and the check came to their end: $SECONDS s"
+unmount
+check "the files are sound" "$build/lockstep-collector" --state-dir "$work/state/collector" --check-db
+tap_end
