@@ -537,10 +537,18 @@ judge_share(const struct ls_engine *e, const struct ls_job *j,
 	return share;
 }
 
+/* The worker of a finding about a replica, whose steps and chips are its own. Else NULL. */
+static const struct ls_engine_worker *
+judge_replica(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_finding *f)
+{
+	return f->replica ? ls_job_worker(e, j, &f->who) : NULL;
+}
+
 /*
  * Open findings of this job that no channel holds up any more: taken over from storage,
  * and not true any more since the detectors have learned again, or of a rank that moved
- * to another host.
+ * to another host. What still holds by half goes on, and so does its cost.
  */
 static void
 judge_orphans(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
@@ -550,16 +558,52 @@ judge_orphans(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 		return;
 	for (size_t i = 0; i < e->finding_count; i++) {
 		struct ls_finding *f = &e->findings[i];
+		const struct ls_engine_worker *w = judge_replica(e, j, f);
 		double share;
 
 		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0 ||
 			ls_findings_is_known(f, now_us) || ls_judge_is_held(e, j, f))
 			continue;
 		share = judge_share(e, j, f, now_us);
+		if (2 * share >= 1) {
+			ls_findings_account(f, fmin(share, 1) * f->blame_s,
+				w != NULL ? w->info.chips : ls_job_chips(e, j),
+				w != NULL ? ls_replica_step(j, w->slot) : step);
+			f->last_step = f->accounted_step;
+		}
 		if (2 * share < 1)
 			ls_findings_clear(e, f, step, now_us);
 		else
 			ls_findings_tell(e, f, "updated", now_us);
+	}
+}
+
+/* Steps without a record are not charged to what was found before a restart. Rows may be of
+ * each k-th step: then the next one is due as many steps later as the newest was. */
+static void
+judge_skip(struct ls_engine *e, const struct ls_job *j, const struct ls_row *row)
+{
+	size_t n = j->live_count;
+	uint64_t newest = n > 0 ? ls_job_row(j, n - 1)->row.step : 0,
+		 due = n > 1 ? 2 * newest - ls_job_row(j, n - 2)->row.step : newest + 1;
+
+	for (size_t i = 0; i < e->finding_count && row->step > due; i++) {
+		struct ls_finding *f = &e->findings[i];
+		const struct ls_engine_worker *w = judge_replica(e, j, f);
+		uint64_t step = row->step, last = due - 1;
+
+		if (f->diagnosis.count > 0 || strcmp(f->who.job, j->name) != 0 ||
+			f->replica != j->replica.on || (f->replica && w == NULL))
+			continue;
+		if (w != NULL) {
+			step = w->slot < row->cell_count && row->cells[w->slot].present
+				? row->cells[w->slot].own_step
+				: 0;
+			last = ls_replica_step(j, w->slot);
+		}
+		last = last > f->accounted_step ? last : f->accounted_step;
+		if (step > last + 1)
+			f->accounted_step += step - 1 - last;
 	}
 }
 
@@ -667,6 +711,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	bool was[LS_DETECT_KIND_COUNT];
 	size_t regrouped;
 
+	judge_skip(e, j, row);
 	judge_blame(j, row, &kept.totals);
 	ls_judge_order(e, j, &kept.totals);
 	apart = ls_judge_is_apart(e, j, row, &kept.totals);

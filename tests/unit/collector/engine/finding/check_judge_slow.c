@@ -322,7 +322,9 @@ check_status(const struct fake_job *job, const char *status)
 	json_decref(f);
 }
 
-/* The collector starts again and reads 300 steps back, none of them from before the onset. */
+/* The collector starts again and reads 300 steps back, none of them from before the onset. In
+ * the second round 5,000 steps after it have no records. Costs are those of one that did not
+ * start again. */
 LS_TEST_LOOP(storage_and_attempts, a_finding_outlives_a_restart_without_its_past, 0,
 	2 * (int)(sizeof(restarts) / sizeof(restarts[0])))
 {
@@ -349,6 +351,9 @@ LS_TEST_LOOP(storage_and_attempts, a_finding_outlives_a_restart_without_its_past
 	ck_assert_uint_eq(fake_job_told(next, "cleared"), 0);
 	check_status(next, "open");
 	ck_assert_int_eq(is_marked(next), !restarts[k].seen);
+	fake_job_run(job, 1500);
+	ck_assert_double_eq_tol(fake_job_cost(next, 0) / fake_job_cost(job, 0), 1,
+		0.05);
 	slow(next, 0, 7, 1);
 	fake_job_run(next, 600);
 	ck_assert_uint_eq(fake_job_told(next, "cleared"), 1);
