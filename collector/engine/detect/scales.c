@@ -59,13 +59,15 @@ scales_window(const struct ls_scales *s, unsigned length, uint64_t back)
 static float *
 scales_unit(const struct ls_scales *s, uint64_t back)
 {
-	return scales_row(s, LS_SCALES_UNIT + (unsigned)((s->units - 1 - back) % 4));
+	return scales_row(s,
+		LS_SCALES_UNIT + (unsigned)((s->units - 1 - back) % LS_SCALES_UNITS));
 }
 
+/* What was shown over a length: excess, or jump. */
 static float *
-scales_shown(const struct ls_scales *s, unsigned length, unsigned age)
+scales_shown(const struct ls_scales *s, unsigned length, bool jump, unsigned age)
 {
-	return scales_row(s, LS_SCALES_SHOWN + 3 * length + age);
+	return scales_row(s, LS_SCALES_SHOWN + 3 * (2 * length + jump) + age);
 }
 
 void
@@ -180,8 +182,8 @@ struct scales_middle {
 
 /* What the peers of a worker, or of all of a role, are like over one length of time. */
 struct scales_peers {
-	struct scales_middle change, level;
-	struct scales_spread in_time;
+	struct scales_middle change, level, jump;
+	struct scales_spread in_time, jumps;
 };
 
 /* Of a row over list[m] but skip; clipped at some spreads and `least`. */
@@ -217,16 +219,17 @@ scales_past(const struct ls_scales *s, unsigned length)
 						 : LS_SCALES_PAST - 1;
 }
 
-/* Of the past windows of one peer. */
+/* Of the past windows of one peer: less what is usual of it, or less the one before. */
 static struct scales_sums
-scales_sums(const struct ls_scales *s, unsigned length, size_t slot)
+scales_sums(const struct ls_scales *s, unsigned length, size_t slot, bool jump)
 {
 	double before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot];
 	uint64_t past = scales_past(s, length);
 	struct scales_sums sums = { 0 };
 
-	for (uint64_t k = 1; k <= past && !isnan(before); k++) {
-		double v = (double)scales_window(s, length, k)[slot] - before;
+	for (uint64_t k = 1; k + jump <= past && !isnan(before); k++) {
+		double v = (double)scales_window(s, length, k)[slot] -
+			(jump ? (double)scales_window(s, length, k + 1)[slot] : before);
 
 		if (!isnan(v))
 			scales_add(&sums, v);
@@ -252,7 +255,7 @@ scales_leave_out(struct scales_sums *peer, size_t n)
  * them. */
 static struct scales_spread
 scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
-	size_t m, size_t skip)
+	size_t m, size_t skip, bool jump)
 {
 	size_t stride = m <= SCALES_EACH ? 1 : (m + SCALES_SAMPLE - 1) / SCALES_SAMPLE;
 	struct scales_sums peer[SCALES_SAMPLE], all = { 0 };
@@ -260,7 +263,7 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t n = 0;
 
 	for (size_t i = 0; i < m; i += stride) {
-		peer[n] = scales_sums(s, length, list[i]);
+		peer[n] = scales_sums(s, length, list[i], jump);
 		n += list[i] != skip && peer[n].n > 0;
 	}
 	for (size_t k = 0; n > 2 && k * SCALES_EACH < n; k++)
@@ -279,6 +282,24 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 		windows, scales_freedom(&all) };
 }
 
+/*
+ * The same, and of jumps. Windows that follow each other and vary alike count as fewer: so many as
+ * an AR(1) with their correlation has that are independent.
+ */
+static struct scales_spread
+scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t skip, struct scales_spread *ret_jumps)
+{
+	struct scales_spread p = scales_in_time(s, length, list, m, skip, false);
+	double apart;
+
+	*ret_jumps = scales_in_time(s, length, list, m, skip, true);
+	apart = ret_jumps->sigma * ret_jumps->sigma / (2 * p.sigma * p.sigma);
+	if (apart < 1) /* less the correlation */
+		p.windows *= apart / (2 - apart);
+	return p;
+}
+
 static struct scales_peers
 scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
 	size_t skip)
@@ -287,9 +308,11 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 
 	p.change = scales_middle(s, LS_SCALES_CHANGE, list, m, skip, SCALES_FLOOR);
 	p.level = scales_middle(s, LS_SCALES_NOW, list, m, skip, SCALES_SPREAD);
-	p.in_time = scales_in_time(s, length, list, m, skip);
+	p.jump = scales_middle(s, LS_SCALES_JUMP, list, m, skip, SCALES_FLOOR);
+	p.in_time = scales_varies(s, length, list, m, skip, &p.jumps);
 	for (unsigned k = length; k-- > 0 && p.in_time.windows < SCALES_BORROW;) {
-		struct scales_spread shorter = scales_in_time(s, k, list, m, skip);
+		struct scales_spread jumps,
+			shorter = scales_varies(s, k, list, m, skip, &jumps);
 
 		if (shorter.windows >= SCALES_BORROW) {
 			p.in_time.sigma = fmax(p.in_time.sigma,
@@ -316,10 +339,10 @@ scales_others(const uint32_t *list, size_t m, size_t slot, double least,
 /* Have so many others shown this excess that it is usual here? */
 static bool
 scales_is_usual(const struct ls_scales *s, unsigned length, const uint32_t *list,
-	size_t m, size_t slot, double excess)
+	size_t m, size_t slot, bool jump, double excess)
 {
 	return scales_others(list, m, slot, excess / SCALES_MARGIN,
-		       scales_shown(s, length, 0)) >=
+		       scales_shown(s, length, jump, 0)) >=
 		fmax(SCALES_OTHERS_LEAST, floor(SCALES_OTHERS * (double)(m - 1)));
 }
 
@@ -352,37 +375,65 @@ scales_is_hasty(const struct ls_scales *s, unsigned length, double excess)
 		SCALES_ROUNDED * patience_s * fmin(1, SCALES_PATIENT / excess);
 }
 
-/* Is the change of a worker, or its level, beyond what its peers vary by? Its excess, or
- * 0; *ret_level: it is the level. */
+/* May an excess count: is it not what others have shown, does it last, and long enough? */
+static bool
+scales_counts(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t slot, bool jump, double excess)
+{
+	double usual = ls_scales_said(s, LS_SCALES_NOW, slot) - excess;
+
+	return !scales_is_hasty(s, length, excess) &&
+		!scales_is_usual(s, length, list, m, slot, jump, excess) &&
+		ls_scales_said(s, LS_SCALES_LEAST, slot) >=
+		usual + SCALES_BEGINS * excess;
+}
+
+/* Is this beyond what its peers vary by, in time and now? */
+static bool
+scales_is_beyond(const struct ls_scales *s, const struct scales_middle *now,
+	const struct scales_spread *in_time, double excess)
+{
+	double sigma = in_time->sigma, among;
+
+	if (!(now->n > 0 && sigma >= 0))
+		return false;
+	among = sqrt((now->square + SCALES_WEIGHT * sigma * sigma) /
+		(now->n + SCALES_WEIGHT));
+	return ls_scales_student((excess - now->middle) /
+			       fmax(fmax(sigma, among), SCALES_FLOOR),
+		       (unsigned)fmax(fmin(in_time->windows, in_time->freedom), 3)) <
+		SCALES_TAIL / (double)s->count;
+}
+
+/* Is the change of a worker, its jump, or its level, beyond what its peers vary by? Its excess,
+ * or 0; *ret_level: it is the level. */
 static double
 scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
 	size_t slot, const struct scales_peers *p, bool *ret_level)
 {
 	double change = (double)scales_row(s, LS_SCALES_CHANGE)[slot];
-	double level = (double)scales_row(s, LS_SCALES_NOW)[slot];
-	double in_time = p->in_time.sigma, tail = SCALES_TAIL / (double)s->count, among;
+	double jump = (double)scales_row(s, LS_SCALES_JUMP)[slot];
+	double level = (double)scales_row(s, LS_SCALES_NOW)[slot], among;
+	double before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot];
 
-	if (change > SCALES_LEAST_CHANGE && p->change.n > 0 && in_time >= 0) {
-		among = sqrt((p->change.square + SCALES_WEIGHT * in_time * in_time) /
-			(p->change.n + SCALES_WEIGHT));
-		if (ls_scales_student((change - p->change.middle) /
-				    fmax(fmax(in_time, among), SCALES_FLOOR),
-			    (unsigned)fmax(fmin(p->in_time.windows, p->in_time.freedom),
-				    3)) < tail &&
-			!scales_is_hasty(s, length, change) &&
-			!scales_is_usual(s, length, list, m, slot, change))
-			return change;
-	}
-	if (!(level > SCALES_LEAST_LEVEL) ||
+	if (change > SCALES_LEAST_CHANGE &&
+		scales_is_beyond(s, &p->change, &p->in_time, change) &&
+		scales_counts(s, length, list, m, slot, false, change))
+		return change;
+	if (jump > SCALES_LEAST_CHANGE && level > SCALES_ENDS * jump &&
+		p->jumps.windows >= SCALES_BORROW &&
+		scales_is_beyond(s, &p->jump, &p->jumps, jump) &&
+		scales_counts(s, length, list, m, slot, true, jump))
+		return jump;
+	if (!(level > SCALES_LEAST_LEVEL) || before < SCALES_ENDS * level ||
 		s->units * s->unit_data * LS_SCALES_DATUM < SCALES_LEVEL_STEPS)
 		return 0;
 	among = sqrt((p->level.square + SCALES_WEIGHT * SCALES_SPREAD * SCALES_SPREAD) /
 		(p->level.n + SCALES_WEIGHT));
-	if (ls_scales_student(level / fmax(among, in_time),
-		    (unsigned)fmin(p->level.n + SCALES_WEIGHT,
-			    fmax(p->in_time.windows, SCALES_TAILS))) < tail &&
-		!scales_is_hasty(s, length, level) &&
-		!scales_is_usual(s, length, list, m, slot, level) &&
+	if (ls_scales_student(level / fmax(among, p->in_time.sigma),
+		    (unsigned)fmax(fmin(p->level.n + SCALES_WEIGHT, p->in_time.windows),
+			    3)) < SCALES_TAIL / (double)s->count &&
+		scales_counts(s, length, list, m, slot, false, level) &&
 		!scales_is_structure(s, list, m, slot, level)) {
 		*ret_level = true;
 		return level;
@@ -502,30 +553,46 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 	}
 }
 
-/* Means of the newest window of a length, and what they are above their past. */
+/* Mean of parts of a window; NaN unless half of them are known. */
+static float
+scales_mean(const float *const *part, unsigned parts, size_t slot)
+{
+	float sum = 0, known = 0;
+
+	for (unsigned k = 0; k < parts; k++)
+		if (!isnan(part[k][slot])) {
+			sum += part[k][slot];
+			known++;
+		}
+	return 2 * known >= (float)parts ? sum / known : NAN;
+}
+
+/* Means of the newest window of a length, and what they are above their past, and above the
+ * window just before. */
 static void
 scales_means(struct ls_scales *s, unsigned length)
 {
 	float *now = scales_row(s, LS_SCALES_NOW),
 	      *change = scales_row(s, LS_SCALES_CHANGE),
-	      *last = scales_shown(s, length, 2);
-	const float *before = scales_row(s, LS_SCALES_BEFORE + length), *part[4];
+	      *jump = scales_row(s, LS_SCALES_JUMP),
+	      *least = scales_row(s, LS_SCALES_LEAST),
+	      *last = scales_shown(s, length, false, 2),
+	      *leapt = scales_shown(s, length, true, 2);
+	const float *before = scales_row(s, LS_SCALES_BEFORE + length), *part[8];
 	unsigned parts = length == 0 ? 2 : 4;
 
-	for (unsigned k = 0; k < parts; k++)
+	for (unsigned k = 0; k < 2 * parts; k++)
 		part[k] = length < 2 ? scales_unit(s, k)
 				     : scales_window(s, length - 2, k);
 	for (size_t i = 0; i < s->count; i++) {
-		float sum = 0, known = 0;
-
-		for (unsigned k = 0; k < parts; k++)
-			if (!isnan(part[k][i])) {
-				sum += part[k][i];
-				known++;
-			}
-		now[i] = 2 * known >= (float)parts ? sum / known : NAN;
+		now[i] = scales_mean(part, parts, i);
 		change[i] = now[i] - before[i];
+		jump[i] = now[i] - scales_mean(part + parts, parts, i);
+		least[i] = part[0][i];
+		for (unsigned k = 1; k < parts; k++)
+			least[i] = fminf(least[i], part[k][i]);
 		last[i] = fmaxf(last[i], fmaxf(now[i], change[i]));
+		leapt[i] = fmaxf(leapt[i], jump[i]);
 	}
 }
 
@@ -571,14 +638,17 @@ scales_end_windows(struct ls_scales *s)
 			    *b = length == 0 ? scales_unit(s, 1)
 					     : scales_window(s, length - 1, 1);
 
-		for (size_t i = 0; i < s->count; i++) {
-			float *shown = scales_shown(s, length, 0) + i,
-			      *last = scales_shown(s, length, 1) + i,
-			      *newest = scales_shown(s, length, 2) + i;
-
+		for (size_t i = 0; i < s->count; i++)
 			window[i] = isnan(a[i]) ? b[i]
 				: isnan(b[i])	? a[i]
 						: (a[i] + b[i]) / 2;
+		for (size_t i = 0; i < 2 * s->count; i++) {
+			bool jump = i >= s->count;
+			size_t slot = jump ? i - s->count : i;
+			float *last = scales_shown(s, length, jump, 1) + slot,
+			      *newest = scales_shown(s, length, jump, 2) + slot,
+			      *shown = scales_shown(s, length, jump, 0) + slot;
+
 			*shown = fmaxf(*shown, *last);
 			*last = *newest;
 			*newest = NAN;

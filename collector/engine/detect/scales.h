@@ -20,13 +20,20 @@
  *           peers' windows varied by in the past (root mean square, without
  *           the noisiest sixteenth), and what their changes vary by now.
  *   level   the mean itself, slow from the first step: against what its peers' means vary
- *           by, and a prior that workers of a role differ by 1 % for good.
+ *           by, and a prior that workers of a role differ by 1 % for good. Its past must
+ *           show half of it.
+ *   jump    the mean less that of the window just before, against what its peers' windows
+ *           differ from the ones before them, in the past and now: where work wanders for
+ *           longer than the window, that is far less than what windows vary by. The worker
+ *           must be half as slow beside its peers, too.
  *
  * A worker is named if the tail of Student's t, with as many degrees of freedom as there
- * are peers' windows (10 to 60, fewer where their kurtosis is high), is below one error rate; few peers or a short past make it careful
- * by that. Where a length has too few windows, the spread of the longest that has enough is
+ * are peers' windows (10 to 60, fewer where their kurtosis is high; windows that vary alike
+ * count as fewer), is below one error rate; few peers or a short past make it careful by
+ * that. Where a length has too few windows, the spread of the longest that has enough is
  * taken, as if it fell with the quarter power of the length (white noise: the half).
- * Two rules beside that:
+ * Three rules beside that:
+ *   it lasts                every part of the window shows a quarter of the excess;
  *   what others have shown  a worker is not named for an excess that two of the others
  *           (5 % of them) have shown over the same length before;
  *   patience while young    until a job has seen four host-hours nobody knows what is
@@ -36,8 +43,9 @@
  * Owner:   one job of the engine. Pure: time comes in, nothing goes out but the state.
  * Units:   ratios to the step time; seconds.
  * Errors:  -ENOMEM.
- * Limits:  LS_WORKERS_MAX workers, 2.5 kB each; nothing is allocated by a step.
- * Source:  Student (1908); variance components shrunk to their common value: Efron and
+ * Limits:  LS_WORKERS_MAX workers, 2.6 kB each; nothing is allocated by a step.
+ * Source:  Student (1908); Haar (1910) for the jump; independent windows of an AR(1): Bartlett
+ *          (1946); variance components shrunk to their common value: Efron and
  *          Morris (1975). Constants and what they do: tests/MEASURED.md, "Noise that is
  *          not ours" (bench_noise.py).
  */
@@ -55,6 +63,7 @@
 #define LS_SCALES_LENGTHS 9u /* window lengths */
 #define LS_SCALES_BORN 0x8000u /* bit of named: by its level */
 #define LS_SCALES_PAST 64u /* windows of the past */
+#define LS_SCALES_UNITS 8u /* newest units: two windows of the second length */
 #define LS_SCALES_PATIENCE_S 60.0 /* shorter slowdowns of a young job are no finding */
 #define LS_SCALES_YOUNG_S 14400.0 /* host-seconds until the job knows itself */
 
@@ -63,17 +72,20 @@ enum ls_scales_row {
 	LS_SCALES_STEP, /* residuals of the steps of the datum so far */
 	LS_SCALES_SUM = LS_SCALES_STEP + LS_SCALES_DATUM, /* data of the unit so far, */
 	LS_SCALES_KNOWN, /* so many are known */
-	LS_SCALES_UNIT, /* newest four units */
-	LS_SCALES_WINDOW = LS_SCALES_UNIT + 4, /* windows of each length */
+	LS_SCALES_UNIT, /* newest units */
+	LS_SCALES_WINDOW =
+		LS_SCALES_UNIT + LS_SCALES_UNITS, /* windows of each length */
 	LS_SCALES_BEFORE = LS_SCALES_WINDOW + LS_SCALES_LENGTHS * LS_SCALES_PAST,
-	/* of each length: greatest excess until a window ago, in the window before the
-	 * present one, and since then */
+	/* of each length: greatest excess, and jump, until a window ago, in the window before
+	 * the present one, and since then */
 	LS_SCALES_SHOWN = LS_SCALES_BEFORE + LS_SCALES_LENGTHS,
 	/* when it was named: what it is slower by; what was usual of it */
-	LS_SCALES_EXCESS = LS_SCALES_SHOWN + 3 * LS_SCALES_LENGTHS,
+	LS_SCALES_EXCESS = LS_SCALES_SHOWN + 6 * LS_SCALES_LENGTHS,
 	LS_SCALES_USUAL,
 	LS_SCALES_NOW, /* mean of the newest window, while it is looked at */
 	LS_SCALES_CHANGE, /* the same less its past */
+	LS_SCALES_JUMP, /* less the window just before */
+	LS_SCALES_LEAST, /* least of its parts */
 	LS_SCALES_ROWS
 };
 
