@@ -184,27 +184,29 @@ cause_imbalance(struct ls_evidence *rows, size_t count, double gap_s)
 		cause_more(cause_row(rows, count, LS_SIGNAL_LOAD), own, gap_s));
 }
 
-/* What is left when wall time grew but neither CPU time nor any wait we can see did. */
+/*
+ * What is left when wall time grew but neither CPU time nor anything that is measured of the
+ * worker did. A late launch only says where the time went: a process that is stopped in it
+ * launches late.
+ */
 static double
 cause_stopped(struct ls_evidence *rows, size_t count, double gap_s)
 {
-	static const struct {
-		enum ls_signal signal;
-		bool needed;
-	} flat[] = { { LS_SIGNAL_RUNQUEUE, true }, { LS_SIGNAL_CPU, true },
-		{ LS_SIGNAL_THROTTLED, false }, { LS_SIGNAL_INPUT, false },
-		{ LS_SIGNAL_H2D, false } };
-	const struct ls_evidence *own = cause_row(rows, count, LS_SIGNAL_OWN);
-	double rest = own == NULL ? NAN : ls_cause_coverage(own, gap_s);
+	const struct ls_evidence *own = cause_row(rows, count, LS_SIGNAL_OWN),
+				 *cpu = cause_row(rows, count, LS_SIGNAL_CPU),
+				 *queue = cause_row(rows, count, LS_SIGNAL_RUNQUEUE),
+				 *row;
+	double rest = own == NULL || cpu == NULL || queue == NULL
+		? NAN
+		: ls_cause_coverage(own, gap_s) -
+			fmax(ls_cause_coverage(cpu, gap_s), 0);
 
-	for (size_t i = 0; i < sizeof(flat) / sizeof(flat[0]); i++) {
-		const struct ls_evidence *row = cause_row(rows, count, flat[i].signal);
-		bool known = row != NULL && !isnan(row->subject);
-
-		if (!known && flat[i].needed)
-			return NAN;
-		if (known)
-			rest -= fmax(ls_cause_coverage(row, gap_s), 0);
+	if (isnan(rest) || isnan(cpu->subject) || isnan(queue->subject))
+		return NAN;
+	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
+		row = cause_row(rows, count, cause_direct[i].signal);
+		if (row != NULL && cause_direct[i].cause != LS_CAUSE_DISPATCH)
+			rest -= fmax(ls_cause_coverage(row, gap_s), 0); /* 0: NaN */
 	}
 	return rest;
 }

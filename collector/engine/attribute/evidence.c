@@ -67,15 +67,23 @@ struct evidence_window {
 	bool ended;
 	bool hang; /* it is about the row that was one */
 	int64_t from_us, to_us;
+	/* only rows that wait for this worker, so long at least; 0: all rows */
+	size_t slot;
+	double stall_s;
 };
 
-/* A row of the window; NULL: it is another finding's. */
+/* A row of the window; NULL: it is another finding's, or no stall. */
 static const struct ls_live_row *
 evidence_live(const struct evidence_window *w, size_t i)
 {
 	const struct ls_live_row *r = ls_job_row(w->j, i);
 
-	return r->hang && !w->hang ? NULL : r;
+	return (r->hang && !w->hang) ||
+			(w->stall_s > 0 &&
+				(r->totals.costs != w->slot ||
+					r->totals.costs_s < w->stall_s))
+		? NULL
+		: r;
 }
 
 /* Rows do not keep what slices took, and of stalls only those count: their episode's
@@ -469,6 +477,24 @@ evidence_counter_s(const struct ls_engine *e, const struct evidence_window *w,
 			 : g->step_s;
 }
 
+/* Of stalls, the gap and what must explain it are those of the steps that stall: in others peers
+ * do the same, perhaps, and workers differ for other reasons. Returns by how much the gap grew. */
+static double
+evidence_stalls(const struct ls_engine *e, struct evidence_window *w,
+	struct ls_suspect who, struct ls_gathered *g)
+{
+	double was_s = g->gap_s, gap_s, error_s;
+
+	w->slot = who.at;
+	w->stall_s = LS_DETECT_STALL_GAP * w->j->detect.step_s;
+	gap_s = evidence_cost(e, w, who, &error_s);
+	if (gap_s > 0)
+		g->gap_s = gap_s;
+	else
+		w->stall_s = 0; /* none is kept */
+	return g->gap_s / was_s;
+}
+
 void
 ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_suspect who, const struct ls_detect_channel *ch, int64_t now_us,
@@ -481,6 +507,8 @@ ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j,
 	*g = (struct ls_gathered){ .clock_err_s = NAN };
 	evidence_totals(e, &w, who, ch, g);
 	counter_s = evidence_counter_s(e, &w, who, ch, g);
+	if (!who.net && evidence_is_summed(j, who, ch) && g->gap_s > 0)
+		counter_s *= evidence_stalls(e, &w, who, g);
 	for (size_t i = 0; i < j->count; i++)
 		g->clock_err_s =
 			fmax(g->clock_err_s, e->workers[j->slots[i]].clock_err_s);

@@ -24,7 +24,6 @@
 #define DETECT_RECENT 16.0 /* latest steps, */
 #define DETECT_LEFT 0.5 /* in which so much of the excess must be there still */
 /* Stalls. */
-#define DETECT_STALL_GAP 0.75
 #define DETECT_STALL_OWN 0.5
 /* of the usual rate: they are not taken for rarer than that, */
 #define DETECT_STALL_RARE 0.25
@@ -423,7 +422,7 @@ detect_stalls(struct ls_detect *d, struct ls_detect_worker *w, double alone_s,
 	uint64_t step, int64_t t_us)
 {
 	struct ls_detect_channel *ch = &w->channel[LS_DETECT_STALLS];
-	struct ls_detect_stalls stalls = { DETECT_STALL_GAP * d->step_s,
+	struct ls_detect_stalls stalls = { LS_DETECT_STALL_GAP * d->step_s,
 		LS_DETECT_STALL_SAYS,
 		LS_DETECT_STALL_FINDING +
 			log(fmax((double)d->count / DETECT_STALL_WORKERS, 1)) };

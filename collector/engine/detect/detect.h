@@ -54,6 +54,8 @@
 /* C, nats; more where so many workers are there that noise alone has one above it */
 #define LS_DETECT_SUSPECT 8.0
 #define LS_DETECT_FINDING 28.0
+#define LS_DETECT_STALL_FINDING 9.0 /* of stalls */
+#define LS_DETECT_STALL_GAP 0.75 /* of a step, that all others wait for one: a stall */
 #define LS_DETECT_CAP 42.0 /* bounds the time to clear */
 #define LS_DETECT_CLEAR 2.0
 #define LS_DETECT_CLEAR_STEPS 30

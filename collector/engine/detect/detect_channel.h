@@ -37,8 +37,7 @@ void ls_detect_relax(struct ls_detect *d, struct ls_detect_channel *ch, double s
 /* What stalls are, and how much they say: of 1 in 50 steps against
  * LS_DETECT_STALL_RATE. */
 #define LS_DETECT_STALL_RATE (1.0 / 500)
-#define LS_DETECT_STALL_SAYS 2.3 /* log likelihood ratio of one, */
-#define LS_DETECT_STALL_FINDING 9.0 /* and of a finding */
+#define LS_DETECT_STALL_SAYS 2.3 /* log likelihood ratio of one */
 struct ls_detect_stalls {
 	double least_s; /* so much longer is one */
 	double says, finding;

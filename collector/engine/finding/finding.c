@@ -590,6 +590,10 @@ finding_render_state(const struct ls_finding *f)
 			0 ||
 		json_object_set_new(doc, "last_step",
 			json_integer((json_int_t)f->last_step)) != 0 ||
+		(f->chip_hours > 0 &&
+			json_object_set_new(json_object_get(doc, "impact"),
+				"chip_hours_lost_total",
+				ls_json_real(f->chip_hours)) != 0) ||
 		finding_add_episodes(f, doc) != 0) {
 		json_decref(doc);
 		return NULL;

@@ -48,6 +48,15 @@ finding_get_text(const json_t *o, const char *key, char *dst, size_t size)
 	return ls_text_copy(dst, size, text) == 0 ? 0 : -LS_EPARSE;
 }
 
+/* Is the text there, and this one? */
+static bool
+finding_is_text(const json_t *o, const char *key, const char *want)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	return text != NULL && strcmp(text, want) == 0;
+}
+
 /* The ends of a link. */
 static int
 finding_parse_link(const json_t *subject, struct ls_finding *f)
@@ -93,7 +102,7 @@ finding_parse_names(const json_t *json, struct ls_finding *f)
 	int scope = finding_get_enum(subject, "scope", ls_finding_scope_name);
 	int status = finding_get_enum(json, "status", ls_finding_status_name);
 	int severity = finding_get_enum(json, "severity", ls_severity_name);
-	const char *method;
+	const json_t *impact = json_object_get(json, "impact");
 
 	if (kind < 0 || scope < 0 || status < 0 || severity < 0)
 		return -LS_EPARSE;
@@ -101,10 +110,8 @@ finding_parse_names(const json_t *json, struct ls_finding *f)
 	f->scope = (enum ls_finding_scope)scope;
 	f->status = (enum ls_finding_status)status;
 	f->severity = (enum ls_severity)severity;
-	method = json_string_value(
-		json_object_get(json_object_get(json, "impact"), "method"));
-	f->comm = method != NULL && strcmp(method, "collective_excess_v1") == 0;
-	f->replica = method != NULL && strcmp(method, "load_residual_v1") == 0;
+	f->comm = finding_is_text(impact, "method", "collective_excess_v1");
+	f->replica = finding_is_text(impact, "method", "load_residual_v1");
 	f->who.rank = (int32_t)json_integer_value(json_object_get(subject, "rank"));
 	if (finding_get_text(json, "id", f->id, sizeof(f->id)) != 0 ||
 		f->id[0] == '\0' ||
@@ -153,7 +160,6 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	const json_t *seen = json_object_get(json, "persistence");
 	const json_t *impact = json_object_get(json, "impact");
 	const json_t *from = json_object_get(json, "provenance");
-	const char *type = json_string_value(json_object_get(onset, "type"));
 	struct ls_finding f = { .slowest_ratio = NAN, .clock_err_s = NAN };
 
 	if (json_integer_value(json_object_get(json, "schema_version")) != 1 ||
@@ -162,8 +168,12 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 		goto bad;
 	f.onset_step = (uint64_t)json_integer_value(json_object_get(onset, "step"));
 	f.onset_us = finding_get_time(onset, "at");
-	f.born = type != NULL && strcmp(type, "from_the_start") == 0;
-	f.gradual = type != NULL && strcmp(type, "drift") == 0;
+	f.born = finding_is_text(onset, "type", "from_the_start");
+	f.gradual = finding_is_text(onset, "type", "drift");
+	f.detector = f.kind == LS_KIND_PERIODIC			? LS_DETECT_PERIODIC
+		: finding_is_text(json, "pattern", "rotating")	? LS_DETECT_ROTATING
+		: finding_is_text(seen, "duty", "intermittent") ? LS_DETECT_STALLS
+								: LS_DETECT_CHRONIC;
 	f.onset_type = f.born ? "from_the_start" : f.gradual ? "drift" : "step_change";
 	f.onset_uncertainty_steps = f.uncertainty_steps = (uint32_t)json_integer_value(
 		json_object_get(onset, "uncertainty_steps"));

@@ -337,8 +337,9 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 			? ch->c < (who.net ? LS_DETECT_FINDING : LS_DETECT_FINDING / 2)
 			: ch->ep.last_step != step)
 		return;
-	if (kind > f->detector)
-		f->detector = kind; /* the other has ended */
+	/* the other has ended, or is from before a restart */
+	if (kind > f->detector || f->diagnosis.count == 0)
+		f->detector = kind;
 	judge_refresh(e, j, f, who, ch, step, now_us);
 	ls_findings_tell(e, f, "updated", now_us);
 }
@@ -474,25 +475,6 @@ ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j,
 	}
 }
 
-/* Mean own work of a worker over the newest steps, s; NaN: none is known. */
-static double
-judge_own_s(const struct ls_job *j, size_t slot)
-{
-	double sum = 0;
-	size_t n = 0, back = 0;
-
-	for (; back < j->live_count && back < LS_ENGINE_RECENT_STEPS; back++) {
-		const struct ls_cell *c =
-			ls_row_cell(ls_job_row(j, j->live_count - 1 - back), slot);
-
-		if (c == NULL)
-			continue;
-		sum += (double)c->own_s;
-		n++;
-	}
-	return n > 0 ? sum / (double)n : NAN;
-}
-
 /* Own work of a worker beyond the median of its peers, as the finding told it. */
 static double
 judge_told_s(const struct ls_finding *f)
@@ -514,37 +496,59 @@ judge_told_s(const struct ls_finding *f)
 }
 
 /*
- * Does at least half of the slowdown that a finding reported before a restart still exist?
- * The steps from before its onset may be gone, and then no detector can see it, so it is
- * compared with what was reported. A worker: its own work against its peers. All else: the
- * step time.
+ * How much of the slowdown that a finding reported before a restart still exists, as a ratio;
+ * NaN: not measured (yet). The steps from before its onset may be gone, and then no detector
+ * can see it, so it is compared with what was reported. A worker: its own work against its
+ * peers. All else: the step time. What comes in single steps only is missed for certain after
+ * LS_DETECT_STALL_FINDING pauses: one is so long by chance as rarely as stalls are found by
+ * chance, and a period is found in fewer. A rotation reported the steps that all its events
+ * take: if half of them still come, they take twice as many.
  */
-static bool
-judge_still_holds(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_finding *f)
+static double
+judge_share(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_finding *f, int64_t now_us)
 {
 	const struct ls_engine_worker *w = ls_job_worker(e, j, &f->who);
-	double told_s = judge_told_s(f), own_s, *peers = j->detect.scratch;
-	size_t n = 0;
+	const struct ls_detect_worker *d =
+		w == NULL ? NULL : &j->detect.worker[w->slot];
+	double told_s = judge_told_s(f), share = NAN;
+	struct ls_gathered g;
 
 	if (f->diagnosis.count > 0) /* told by this engine */
-		return false;
-	if (f->scope != LS_SCOPE_HOST && f->scope != LS_SCOPE_RANK)
-		return j->detect.step_s >= f->step_s - f->blame_s / 2;
-	for (size_t s = 0; w != NULL && s < j->detect.count; s++) {
-		own_s = judge_own_s(j, s);
-		if (s != w->slot && j->roles.of[s] == j->roles.of[w->slot] &&
-			!isnan(own_s))
-			peers[n++] = own_s;
-	}
-	return n > 0 && told_s > 0 &&
-		judge_own_s(j, w->slot) - ls_stats_median(peers, n) >= told_s / 2;
+		return 0;
+	if (f->detector >= LS_DETECT_STALLS &&
+		((d != NULL && d->stalls) ||
+			(double)j->detect.judged < LS_DETECT_WARM +
+					(f->detector == LS_DETECT_ROTATING
+							? 2
+							: LS_DETECT_STALL_FINDING) *
+						f->uncertainty_steps))
+		return NAN;
+	if (f->comm || (f->scope != LS_SCOPE_HOST && f->scope != LS_SCOPE_RANK))
+		return f->blame_s > 0 ? (j->detect.step_s - f->without_s) / f->blame_s
+				      : 0;
+	if (d == NULL || !(told_s > 0))
+		return 0;
+	ls_evidence_gather(e, j, (struct ls_suspect){ .at = w->slot },
+		&(struct ls_detect_channel){ 0 }, now_us, &g); /* the newest steps */
+	for (size_t i = 0; i < g.count; i++)
+		if (g.rows[i].signal == LS_SIGNAL_OWN)
+			share = (g.rows[i].subject - g.rows[i].p50) / told_s;
+	return share;
+}
+
+/* The worker of a finding about a replica, whose steps and chips are its own. Else NULL. */
+static const struct ls_engine_worker *
+judge_replica(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_finding *f)
+{
+	return f->replica ? ls_job_worker(e, j, &f->who) : NULL;
 }
 
 /*
  * Open findings of this job that no channel holds up any more: taken over from storage,
  * and not true any more since the detectors have learned again, or of a rank that moved
- * to another host.
+ * to another host. What still holds by half goes on, and so does its cost.
  */
 static void
 judge_orphans(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
@@ -554,14 +558,52 @@ judge_orphans(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 		return;
 	for (size_t i = 0; i < e->finding_count; i++) {
 		struct ls_finding *f = &e->findings[i];
+		const struct ls_engine_worker *w = judge_replica(e, j, f);
+		double share;
 
 		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0 ||
 			ls_findings_is_known(f, now_us) || ls_judge_is_held(e, j, f))
 			continue;
-		if (judge_still_holds(e, j, f))
-			ls_findings_tell(e, f, "updated", now_us);
-		else
+		share = judge_share(e, j, f, now_us);
+		if (2 * share >= 1) {
+			ls_findings_account(f, fmin(share, 1) * f->blame_s,
+				w != NULL ? w->info.chips : ls_job_chips(e, j),
+				w != NULL ? ls_replica_step(j, w->slot) : step);
+			f->last_step = f->accounted_step;
+		}
+		if (2 * share < 1)
 			ls_findings_clear(e, f, step, now_us);
+		else
+			ls_findings_tell(e, f, "updated", now_us);
+	}
+}
+
+/* Steps without a record are not charged to what was found before a restart. Rows may be of
+ * each k-th step: then the next one is due as many steps later as the newest was. */
+static void
+judge_skip(struct ls_engine *e, const struct ls_job *j, const struct ls_row *row)
+{
+	size_t n = j->live_count;
+	uint64_t newest = n > 0 ? ls_job_row(j, n - 1)->row.step : 0,
+		 due = n > 1 ? 2 * newest - ls_job_row(j, n - 2)->row.step : newest + 1;
+
+	for (size_t i = 0; i < e->finding_count && row->step > due; i++) {
+		struct ls_finding *f = &e->findings[i];
+		const struct ls_engine_worker *w = judge_replica(e, j, f);
+		uint64_t step = row->step, last = due - 1;
+
+		if (f->diagnosis.count > 0 || strcmp(f->who.job, j->name) != 0 ||
+			f->replica != j->replica.on || (f->replica && w == NULL))
+			continue;
+		if (w != NULL) {
+			step = w->slot < row->cell_count && row->cells[w->slot].present
+				? row->cells[w->slot].own_step
+				: 0;
+			last = ls_replica_step(j, w->slot);
+		}
+		last = last > f->accounted_step ? last : f->accounted_step;
+		if (step > last + 1)
+			f->accounted_step += step - 1 - last;
 	}
 }
 
@@ -669,6 +711,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	bool was[LS_DETECT_KIND_COUNT];
 	size_t regrouped;
 
+	judge_skip(e, j, row);
 	judge_blame(j, row, &kept.totals);
 	ls_judge_order(e, j, &kept.totals);
 	apart = ls_judge_is_apart(e, j, row, &kept.totals);

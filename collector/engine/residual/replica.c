@@ -167,7 +167,6 @@ replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 		j->replica.rows = 0; /* no memory: the next rows may say so again */
 		return;
 	}
-	ls_judge_clear_job(e, j, false, now_us);
 	ls_detect_fini(&j->detect);
 	j->detect = fresh;
 	j->pulse = (struct ls_pulse){ 0 };

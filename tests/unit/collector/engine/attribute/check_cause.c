@@ -204,6 +204,21 @@ LS_TEST(all, a_slow_copy_is_no_standstill)
 		ck_assert_int_ne(d.hypotheses[i].cause, LS_CAUSE_STOPPED);
 }
 
+/* What a worker measures of itself, in whatever part of its gap, was no standstill. */
+LS_TEST_LOOP(all, what_is_measured_is_no_standstill, 0, 3)
+{
+	static const enum ls_signal extra[] = { LS_SIGNAL_COMPILE, LS_SIGNAL_CHECKPOINT,
+		LS_SIGNAL_GC };
+	struct ls_evidence rows[] = { row(LS_SIGNAL_OWN, 0.020, 0.010),
+		row(extra[_i], 0.0115, 0.003), row(LS_SIGNAL_RUNQUEUE, 0.001, 0.001),
+		row(LS_SIGNAL_CPU, 0.009, 0.009) };
+	struct ls_diagnosis d;
+
+	ck_assert_double_eq_tol(first(rows, 4, true, &d)->coverage, 0.85, 1e-9);
+	for (size_t i = 0; i < d.count; i++)
+		ck_assert_int_ne(d.hypotheses[i].cause, LS_CAUSE_STOPPED);
+}
+
 LS_TEST(all, wall_time_without_cpu_or_queue_is_stopped)
 {
 	struct ls_evidence rows[] = { row(LS_SIGNAL_OWN, 0.020, 0.010),

@@ -136,6 +136,50 @@ LS_TEST(all, what_one_does_now_and_then_is_named)
 	check_cause_is(&w, "recompilation");
 }
 
+/* Whoever takes 0.1 s longer collects garbage. */
+static void
+collects(struct watched *w)
+{
+	for (size_t i = 0; i < WORKERS; i++) {
+		struct ls_record *r = &w->job->workers[i].record;
+
+		if (r->phase_ns[LS_PHASE_COMPUTE] < 150000000)
+			continue;
+		r->phase_mask |= 1u << LS_PHASE_GC;
+		r->phase_ns[LS_PHASE_GC] = 100000000;
+		r->phase_ns[LS_PHASE_COMPUTE] -= 100000000;
+	}
+}
+
+/* All do in turn, and one of them has a little more to do always: whoever is told of does not
+ * stand still. */
+LS_TEST_LOOP(all, pauses_of_all_in_turn_are_no_standstill_of_one, 0, 8)
+{
+	struct watched w = { .job = fake_job_new(WORKERS), .cpu_step_s = 0.05 };
+	size_t told = 0, n = 0;
+	json_t *all, *f;
+
+	w.job->random += (uint64_t)_i;
+	w.job->workers[_i].slow = 1.03;
+	for (size_t i = 0; i < LEARN + 300; i++) {
+		if (i >= LEARN && fake_job_random(w.job) < 0.25)
+			w.job->workers[(size_t)(fake_job_random(w.job) * WORKERS)]
+				.once_s = 0.1;
+		step(&w, collects);
+	}
+	all = ls_engine_findings(w.job->engine);
+	json_array_foreach(all, n, f)
+	{
+		if (strcmp(ls_json_text_at(f, "subject", "scope"), "host") != 0)
+			continue;
+		told++;
+		ck_assert_str_eq(ls_json_cause(f), "garbage_collection");
+	}
+	ck_assert_uint_gt(told, 0);
+	json_decref(all);
+	fake_job_free(w.job);
+}
+
 static void
 loads(struct watched *w)
 {

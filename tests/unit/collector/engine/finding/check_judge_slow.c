@@ -283,40 +283,183 @@ static const struct {
 	bool seen;
 } restarts[] = { { 5, 5, 1.03, false }, { 5, 5, 1.3, true }, { 0, 7, 1.1, false } };
 
-/* The collector starts again and reads 300 steps back, none of them from before the onset. */
-LS_TEST_LOOP(storage_and_attempts, a_finding_outlives_a_restart_without_its_past, 0,
-	(int)(sizeof(restarts) / sizeof(restarts[0])))
+/* The job after the collector has started again with its finding, and reads so many steps
+ * back. step_s: of one of them. */
+static struct fake_job *
+restart(const struct fake_job *job, uint64_t back, double step_s)
 {
-	struct fake_job *job = fake_job_new(8), *next = fake_job_on(NULL, job->name, 8);
+	struct fake_job *next = fake_job_on(NULL, job->name, job->count);
+	json_t *f = fake_job_finding(job, 0);
+
+	ck_assert_int_eq(ls_engine_seed_finding(next->engine, f), 0);
+	json_decref(f);
+	next->step = job->step - back;
+	next->now_us = job->now_us - (int64_t)((double)back * step_s * 1e6);
+	next->random += job->step;
+	fake_job_declare(next);
+	return next;
+}
+
+/* Is the finding told as it was before the restart, and not seen since? */
+static bool
+is_marked(const struct fake_job *job)
+{
+	json_t *f = fake_job_finding(job, 0);
+	bool marked = json_is_string(ls_json_at(f, "data_quality", "reference"));
+
+	json_decref(f);
+	return marked;
+}
+
+static void
+check_status(const struct fake_job *job, const char *status)
+{
+	json_t *f = fake_job_finding(job, 0);
+
+	ck_assert_str_eq(ls_json_text_at(f, "status", NULL), status);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 0);
+	ck_assert_uint_eq(fake_job_told(job, "reopened"), 0);
+	json_decref(f);
+}
+
+/* The collector starts again and reads 300 steps back, none of them from before the onset. In
+ * the second round 5,000 steps after it have no records. Costs are those of one that did not
+ * start again. */
+LS_TEST_LOOP(storage_and_attempts, a_finding_outlives_a_restart_without_its_past, 0,
+	2 * (int)(sizeof(restarts) / sizeof(restarts[0])))
+{
+	const size_t k = (size_t)_i % (sizeof(restarts) / sizeof(restarts[0]));
+	const size_t lost = (size_t)_i == k ? 0 : 5000;
+	struct fake_job *job = fake_job_new(8), *next;
+	double step_s;
 	int64_t onset_us;
-	json_t *f;
 
 	fake_job_run(job, 400);
 	onset_us = job->now_us;
-	slow(job, restarts[_i].first, restarts[_i].last, restarts[_i].factor);
+	slow(job, restarts[k].first, restarts[k].last, restarts[k].factor);
 	fake_job_run(job, 600);
+	step_s = (double)(job->now_us - onset_us) * 1e-6 / 600;
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
-	f = fake_job_finding(job, 0);
-	ck_assert_int_eq(ls_engine_seed_finding(next->engine, f), 0);
-	json_decref(f);
-	next->step = job->step - 300;
-	next->now_us = (onset_us + job->now_us) / 2;
-	slow(next, restarts[_i].first, restarts[_i].last, restarts[_i].factor);
-	fake_job_declare(next);
-	fake_job_run(next, 1800);
+	next = restart(job, 300, step_s);
+	slow(next, restarts[k].first, restarts[k].last, restarts[k].factor);
+	fake_job_run(next, 300);
+	next->step += lost;
+	next->now_us += (int64_t)((double)lost * step_s * 1e6);
+	fake_job_run(next, 1500);
 	ck_assert_uint_ge(fake_job_told(next, "updated"), 1);
 	ck_assert_int_gt(next->events[0].t_us, job->events[job->event_count - 1].t_us);
-	ck_assert_uint_eq(fake_job_told(next, "opened"), 0);
 	ck_assert_uint_eq(fake_job_told(next, "cleared"), 0);
-	f = fake_job_finding(next, 0);
-	ck_assert_str_eq(ls_json_text_at(f, "status", NULL), "open");
-	ck_assert_int_eq(json_is_string(json_object_get(
-				 json_object_get(f, "data_quality"), "reference")),
-		!restarts[_i].seen);
-	json_decref(f);
+	check_status(next, "open");
+	ck_assert_int_eq(is_marked(next), !restarts[k].seen);
+	fake_job_run(job, 1500);
+	ck_assert_double_eq_tol(fake_job_cost(next, 0) / fake_job_cost(job, 0), 1,
+		0.05);
 	slow(next, 0, 7, 1);
 	fake_job_run(next, 600);
 	ck_assert_uint_eq(fake_job_told(next, "cleared"), 1);
+	fake_job_free(next);
+	fake_job_free(job);
+}
+
+/* Faults of single steps: by whom the next step is held up, if by anybody. */
+static void
+rare_stalls(struct fake_job *job)
+{
+	job->workers[6].once_s = fake_job_random(job) < 0.04 ? 0.1 : 0;
+	fake_job_run(job, 1);
+}
+
+static void
+rare_period(struct fake_job *job)
+{
+	job->workers[2].once_s = job->step % 50 == 49 ? 0.04 : 0;
+	fake_job_run(job, 1);
+}
+
+static void
+rare_pauses(struct fake_job *job)
+{
+	size_t who = (size_t)(fake_job_random(job) * 16);
+
+	if (fake_job_random(job) < 0.15)
+		hold(job, who, 0.02, LS_PHASE_GC);
+	else
+		fake_job_run(job, 1);
+}
+
+/* Their finding; pauses between them (of a rotation: of all that its detector needs) after
+ * which it is over. */
+static const struct {
+	void (*step)(struct fake_job *job);
+	const char *kind, *pattern;
+	unsigned pauses;
+} rares[] = { { rare_stalls, "straggler", "single_worker", 9 },
+	{ rare_period, "periodic", "single_worker", 9 },
+	{ rare_pauses, "job_slow", "rotating", 2 } };
+
+/* Such a fault, found; *ret_pause: the mean steps between two events of it, as told. */
+static struct fake_job *
+rare(size_t k, uint64_t seed, double *ret_pause)
+{
+	struct fake_job *job = fake_job_new(16);
+	json_t *f;
+
+	job->random += 7919 * (seed + 1);
+	fake_job_run(job, 150);
+	for (size_t i = 0; i < 900; i++)
+		rares[k].step(job);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "status", NULL), "open");
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), rares[k].kind);
+	ck_assert_str_eq(ls_json_text_at(f, "pattern", NULL), rares[k].pattern);
+	*ret_pause = json_number_value(ls_json_at(f, "onset", "uncertainty_steps"));
+	json_decref(f);
+	return job;
+}
+
+/* Single steps tell nothing for a while: the finding waits, is seen again, and has cost what it
+ * would have cost without the restart. */
+LS_TEST_LOOP(storage_and_attempts, rare_events_outlive_a_restart_without_their_past, 0,
+	10 * (int)(sizeof(rares) / sizeof(rares[0])))
+{
+	const size_t k = (size_t)_i % (sizeof(rares) / sizeof(rares[0]));
+	double pause, was;
+	struct fake_job *job = rare(k, (uint64_t)_i, &pause), *next;
+	json_t *f;
+
+	next = restart(job, 50, 0.105);
+	was = fake_job_cost(job, 0);
+	for (size_t i = 0; i < 1050; i++)
+		rares[k].step(next);
+	ck_assert_uint_eq(fake_job_told(next, "cleared"), 0);
+	check_status(next, "open");
+	ck_assert(!is_marked(next));
+	f = fake_job_finding(next, 0);
+	ck_assert_str_eq(ls_json_text_at(f, "kind", NULL), rares[k].kind);
+	ck_assert_str_eq(ls_json_text_at(f, "pattern", NULL), rares[k].pattern);
+	json_decref(f);
+	ck_assert_double_gt(fake_job_cost(next, 0), 1.5 * was);
+	fake_job_free(next);
+	fake_job_free(job);
+}
+
+/* The fault ended while the collector was down. */
+LS_TEST_LOOP(storage_and_attempts, rare_events_that_stay_away_are_over, 0,
+	(int)(sizeof(rares) / sizeof(rares[0])))
+{
+	double pause, was;
+	struct fake_job *job = rare((size_t)_i, 0, &pause), *next = restart(job, 0, 0);
+	/* 64 to learn, and it is looked at every 64 */
+	size_t steps = 64 + (size_t)(rares[_i].pauses * pause);
+
+	was = fake_job_cost(job, 0);
+	fake_job_run(next, steps - 1);
+	check_status(next, "open");
+	ck_assert_int_eq(is_marked(next), next->event_count > 0);
+	fake_job_run(next, 66);
+	check_status(next, "cleared");
+	ck_assert_double_eq(fake_job_cost(next, 0), was);
 	fake_job_free(next);
 	fake_job_free(job);
 }

@@ -425,6 +425,52 @@ LS_TEST(kind, time_that_runs_backwards_is_refused)
 	fleet_free(f);
 }
 
+LS_CASE(restart);
+
+/* The collector starts again with its finding, and reads no record back. A replica that is
+ * slower is given less to do. */
+LS_TEST_LOOP(restart, a_slow_replica_outlives_a_restart_without_its_past, 0, 2)
+{
+	struct fleet *f = fleet_new(8), *next = fleet_new(8);
+	double was, blame_s;
+	uint64_t step;
+	json_t *one;
+
+	fleet_run(f, 160);
+	f->r[5].slow = 1.05;
+	f->r[5].more = _i == 0 ? 1 : 0.9;
+	fleet_run(f, 100);
+	one = fleet_finding(f);
+	ck_assert_int_eq(ls_engine_seed_finding(next->engine, one), 0);
+	was = json_number_value(ls_json_at(one, "impact", "chip_hours_lost_total"));
+	blame_s = json_number_value(ls_json_at(one, "impact", "blame_s"));
+	json_decref(one);
+	next->now_us = f->now_us;
+	memcpy(next->r, f->r, sizeof(f->r));
+	step = next->r[5].step;
+	fleet_run(next, 500);
+	one = fleet_finding(next);
+	ck_assert_uint_eq(next->opened, 0);
+	ck_assert_str_eq(ls_json_text_at(one, "status", NULL), "open");
+	ck_assert_int_eq(json_integer_value(ls_json_at(one, "persistence", "reopened")),
+		0);
+	ck_assert_str_eq(ls_json_text_at(one, "data_quality", "reference"),
+		"before_restart");
+	ck_assert_double_eq_tol(
+		(json_number_value(ls_json_at(one, "impact", "chip_hours_lost_total")) -
+			was) *
+			3600 / 4 / blame_s / (double)(next->r[5].step - step),
+		0.9, 0.1);
+	json_decref(one);
+	next->r[5].slow = 1;
+	fleet_run(next, 500);
+	one = fleet_finding(next);
+	ck_assert_str_eq(ls_json_text_at(one, "status", NULL), "cleared");
+	json_decref(one);
+	fleet_free(next);
+	fleet_free(f);
+}
+
 LS_CASE(replay);
 
 /* What was told live is told again from the stored records and closings, to the byte.
