@@ -18,7 +18,9 @@ work is 90 % of the step, times 1 + noise + 0.3 % of independent jitter; a step 
 
 Faults: `none`; N% from the middle on; `N%-born`: from the first step. Columns: `named`: hosts that a finding of warning or
 above, or of info, is about; right: a healthy job with no host named, or the culprit alone. `found after`: steps from the
-onset to the step in which the culprit was first named. The program is that of $LOCKSTEP_BUILD or of ./build.
+onset to the step in which the culprit was first named. `findings/reopened, cost`: for each run, findings about the culprit, how often
+they were opened again, and what they cost in all as a ratio to the truth (what the step ends later by). With `--steps 10000` a fault
+stands for 5,000 steps. The program is that of $LOCKSTEP_BUILD or of ./build.
 """
 
 import argparse
@@ -38,6 +40,7 @@ TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 START_S = 1.8e9
 OWN = 0.9  # of a step
 COLLECTIVE = 0.02
+CHIPS = 4  # of a host
 
 # noise, hosts, fault, seconds a step
 CASES = [
@@ -111,28 +114,30 @@ def noises(kind, hosts, rng):
 
 
 def write(path, case, steps, seed):
-    """Writes the job; returns culprit (None: healthy), its onset, and the times at which steps end."""
+    """Writes the job; returns culprit (None: healthy), its onset, the times at which steps end, and what it costs (chip-hours)."""
     kind, hosts, fault, step_s = case
     rng = random.Random("%s/%s/%s/%s/%d" % (*case, seed))
     each, jitter = noises(kind, hosts, rng), [random.Random(rng.random()).gauss for _ in range(hosts)]
     excess = 0.0 if fault == "none" else float(fault.split("%")[0]) / 100
     onset = 0 if fault.endswith("born") else steps // 2
     culprit = rng.randrange(hosts) if excess > 0 else None
-    begin, ends = START_S, []
+    begin, ends, lost_s = START_S, [], 0.0
     with gzip.open(path, "wt", compresslevel=1) as out:
         for k in range(steps):
             own = [OWN * step_s * (1 + next(each[h]) + jitter[h](0, 0.003)) for h in range(hosts)]
             if culprit is not None and k >= onset:
+                without_s = max(own)
                 own[culprit] += excess * step_s
+                lost_s += max(own) - without_s
             last = begin + max(own)
             end = last + COLLECTIVE * step_s
             for h in range(hosts):
-                out.write('{"job":"noise","host":"h%02d","rank":%d,"world":%d,"chips":4,"step":%d,"t_begin":%.6f,"duration":%.6f,'
+                out.write('{"job":"noise","host":"h%02d","rank":%d,"world":%d,"chips":%d,"step":%d,"t_begin":%.6f,"duration":%.6f,'
                           '"phases":{"compute":%.6f,"sync_wait":%.6f},"sync_enter":%.6f,"sync_exit":%.6f}\n'
-                          % (h, h, hosts, k, begin, end - begin, own[h], end - begin - own[h], begin + own[h], end))
+                          % (h, h, hosts, CHIPS, k, begin, end - begin, own[h], end - begin - own[h], begin + own[h], end))
             begin = end
             ends.append(end)
-    return None if culprit is None else "h%02d" % culprit, onset, ends
+    return None if culprit is None else "h%02d" % culprit, onset, ends, lost_s * hosts * CHIPS / 3600
 
 
 def names(finding):
@@ -156,7 +161,7 @@ def judge(program, path, patience):
 
 def outcome(findings, truth):
     """Whom the findings name: by warning, by info; after how many steps the culprit; is it right?"""
-    culprit, onset, ends = truth
+    culprit, onset, ends, cost = truth
     named = {True: {}, False: {}}
     for f in findings:
         for host in names(f):
@@ -169,7 +174,10 @@ def outcome(findings, truth):
     after = everybody[culprit] - onset if culprit in everybody else None
     first = culprit is not None and after is not None and min(everybody.values()) == everybody[culprit]
     right = not everybody if culprit is None else set(everybody) == {culprit}
-    return {"warning": named[True], "info": named[False], "after": after, "first": first, "right": right, "culprit": culprit,
+    about = [f for f in findings if culprit in names(f)]
+    told = sum(f["impact"].get("chip_hours_lost_total") or 0 for f in about)
+    return {"cost": round(told / cost, 2) if cost else None, "about": len(about), "reopened": sum(f["persistence"]["reopened"] for f in about),
+            "warning": named[True], "info": named[False], "after": after, "first": first, "right": right, "culprit": culprit,
             "others": [f["kind"] for f in findings if not names(f)]}
 
 
@@ -178,10 +186,11 @@ def row(case, runs):
     wrong = [len((set(r["warning"]) | set(r["info"])) - {r["culprit"]}) for r in runs]
     warned = [len(set(r["warning"]) - {r["culprit"]}) for r in runs]
     after = [r["after"] for r in runs if r["after"] is not None]
-    print("| %s | %d | %g s | %s | %d of %d | %s | %s | %s | %s |" % (
+    print("| %s | %d | %g s | %s | %d of %d | %s | %s | %s | %s | %s |" % (
         kind, hosts, step_s, fault, sum(r["right"] for r in runs), len(runs), ", ".join(map(str, wrong)), ", ".join(map(str, warned)),
         "-" if fault == "none" else "%d of %d" % (sum(r["first"] for r in runs), len(runs)),
-        "%d" % statistics.median(after) if after else "-"), flush=True)
+        "%d" % statistics.median(after) if after else "-",
+        "; ".join("%d/%d, %.2f" % (r["about"], r["reopened"], r["cost"]) for r in runs if r["cost"] is not None) or "-"), flush=True)
 
 
 def main():
@@ -195,8 +204,8 @@ def main():
     a = parser.parse_args()
     program = os.path.join(os.environ.get("LOCKSTEP_BUILD", os.path.join(TOP, "build")), "lockstep")
     total = right = 0
-    print("| noise | hosts | step | fault | right | others named | of them by warning | culprit first | found after |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| noise | hosts | step | fault | right | others named | of them by warning | culprit first | found after | findings/reopened, cost |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as scratch:
         for case in CASES:
             text = "%s/%d/%s/%g" % case

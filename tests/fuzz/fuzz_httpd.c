@@ -8,6 +8,8 @@
 #include <arpa/inet.h>
 #include <event2/event.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -133,7 +135,10 @@ join(void)
 	const struct linger none = { 1, 0 }; /* or all ports are used up soon */
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	LS_ASSERT(fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0) {
+		perror("fuzz_httpd: connect");
+		abort();
+	}
 	LS_ASSERT(setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none)) == 0);
 	turn();
 	return fd;

@@ -57,7 +57,7 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 			.per_step_s = 1,
 			.robust_z = NAN };
 		f->evidence_count++;
-		/* waits for each other are none of the collective's */
+		/* the least wait: the others also wait for their peers, not only for the collective */
 		if (phase == LS_PHASE_SYNC_WAIT && !isnan(p->since.now.least_s))
 			more = p->since.now.least_s - p->base.least_s;
 		if (more < LS_CAUSE_COVERAGE * grown ||

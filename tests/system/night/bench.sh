@@ -18,7 +18,7 @@ declare -A env_of=(
 )
 declare -A options_of=(
 	[bench_chunk]='' [bench_engine]='' [bench_mark]='' [bench_mark.py]='' [bench_pack]='' [bench_query]='' [bench_rollup]=''
-	[bench_rows]='' [bench_store]='' [bench_whatif]='' [bench_wire]='' [bench_agent.py]='' [bench_overhead.py]='' [bench_start.py]=''
+	[bench_rows]='' [bench_scales]='' [bench_store]='' [bench_whatif]='' [bench_wire]='' [bench_agent.py]='' [bench_overhead.py]='' [bench_start.py]=''
 	[bench_causes.py]='--runs 10'
 	[bench_detect]='--table contract --runs 1 --hosts 64'
 	[bench_ingest.py]='--hosts 50 --seconds 5 --settle 5'

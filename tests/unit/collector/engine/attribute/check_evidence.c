@@ -151,8 +151,8 @@ collects(struct watched *w)
 	}
 }
 
-/* All do in turn, and one of them has a little more to do always: whoever is told of does not
- * stand still. */
+/* All workers collect garbage in turn, and one of them always has a little more work: a finding
+ * about any of them must not say that it stands still. */
 LS_TEST_LOOP(all, pauses_of_all_in_turn_are_no_standstill_of_one, 0, 8)
 {
 	struct watched w = { .job = fake_job_new(WORKERS), .cpu_step_s = 0.05 };
