@@ -306,8 +306,8 @@ main(int argc, char **argv)
 			tell = true;
 			continue;
 		}
-		if (to == NULL || i + 1 == argc || !((*to = atof(argv[++i])) > 0) ||
-			*to > 1e6) {
+		if (to == NULL || i + 1 == argc ||
+			!((*to = strtod(argv[++i], NULL)) > 0) || *to > 1e6) {
 			fprintf(stderr,
 				"usage: bench_scales [--runs N] [--hours H] "
 				"[--seed N] [--tell] [NOISE/HOSTS/FAULT[/SECONDS]]...\n");
