@@ -153,19 +153,12 @@ judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding 
 		: ep->lasted > 0
 		? g->cost_s
 		: ls_evidence_cost_after(e, j, who, f->accounted_step, step);
-	double grown = g->step_s - before_s, blame_s = g->cost_s, mean_s;
-	/* others may come as late; what joins all, all wait for, though they may be
-	 * faster meanwhile */
-	bool hidden = !who.net || who.at > 0;
+	double blame_s = g->cost_s, mean_s;
 
 	f->before_s = before_s;
-	if (hidden && grown > 0 && blame_s > grown)
-		blame_s =
-			grown; /* it cannot cost more than the job lost (design section 3.4) */
 	f->step_s = g->step_s;
-	if (g->cost_s > 0 && !isnan(after_s))
-		ls_findings_account(f, after_s * blame_s / g->cost_s,
-			ls_job_chips(e, j), step);
+	if (!isnan(after_s))
+		ls_findings_account(f, after_s, ls_job_chips(e, j), step);
 	mean_s = f->cost_steps >= JUDGE_COST_LONG * (double)g->steps
 		? f->cost_sum_s / f->cost_steps
 		: NAN;
