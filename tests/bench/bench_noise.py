@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Noise that is not ours: jobs whose work wanders, comes and goes, or walks, replayed; a Markdown table of whom the engine names.
 
-usage: bench_noise.py [--seed N[,N]...] [--only WORD[,WORD]...] [--steps N] [--patience S] [--keep DIR] [--runs]
+usage: bench_noise.py [--seed N[,N]...] [--only WORD[,WORD]...] [--case NOISE/HOSTS/FAULT/SECONDS]... [--steps N] [--patience S] [--keep DIR] [--runs]
 
 The simulator (lockstep-sim --offline) and the engine share a model of noise: independent steps. These jobs do not. Each
 kind of noise is replayed healthy and with one culprit, with fixed seeds; cases are named KIND/HOSTS/FAULT. A worker's own
@@ -197,6 +197,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", default="1,2")
     parser.add_argument("--only", default="")
+    parser.add_argument("--case", action="append", help="instead of those of the table, such as wander-5-500/32/15%%/0.4")
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--patience", default="")
     parser.add_argument("--keep", default="")
@@ -207,7 +208,7 @@ def main():
     print("| noise | hosts | step | fault | right | others named | of them by warning | culprit first | found after | findings/reopened, cost |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as scratch:
-        for case in CASES:
+        for case in [(n, int(h), f, float(s)) for n, h, f, s in (c.split("/") for c in a.case or [])] or CASES:
             text = "%s/%d/%s/%g" % case
             if a.only and not any(word in text for word in a.only.split(",")):
                 continue

@@ -187,10 +187,10 @@ struct scales_peers {
 	struct scales_spread in_time, jumps;
 };
 
-/* Of a row over list[m] but skip; clipped at some spreads and `least`. */
+/* Of a row over list[m] but skip; clipped at some spreads, of now or as given. */
 static struct scales_middle
 scales_middle(struct ls_scales *s, unsigned row, const uint32_t *list, size_t m,
-	size_t skip, double least)
+	size_t skip, double spread)
 {
 	const float *of = scales_row(s, row);
 	struct scales_middle p = { 0 };
@@ -201,8 +201,8 @@ scales_middle(struct ls_scales *s, unsigned row, const uint32_t *list, size_t m,
 		if (list[i] != skip && !isnan(of[list[i]]))
 			s->scratch[n++] = (double)of[list[i]];
 	p.middle = ls_stats_median(s->scratch, n);
-	limit = SCALES_CLIP * LS_MAD_TO_SIGMA * ls_stats_mad(s->scratch, n, p.middle) +
-		least;
+	limit = SCALES_CLIP *
+		fmax(LS_MAD_TO_SIGMA * ls_stats_mad(s->scratch, n, p.middle), spread);
 	for (size_t i = 0; i < n; i++) /* distances from the median now */
 		p.square += fmin(s->scratch[i], limit) * fmin(s->scratch[i], limit);
 	p.n = (double)n;
@@ -298,7 +298,8 @@ scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	apart = ret_jumps->sigma * ret_jumps->sigma / (2 * p.sigma * p.sigma);
 	if (apart < 1) /* less the correlation */
 		p.apart = apart / (2 - apart);
-	p.windows *= p.apart;
+	/* of two windows nobody knows how alike they are */
+	p.windows *= isnan(apart) ? 0 : p.apart;
 	return p;
 }
 
@@ -308,9 +309,6 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 {
 	struct scales_peers p;
 
-	p.change = scales_middle(s, LS_SCALES_CHANGE, list, m, skip, SCALES_FLOOR);
-	p.level = scales_middle(s, LS_SCALES_NOW, list, m, skip, SCALES_SPREAD);
-	p.jump = scales_middle(s, LS_SCALES_JUMP, list, m, skip, SCALES_FLOOR);
 	p.in_time = scales_varies(s, length, list, m, skip, &p.jumps);
 	for (unsigned k = length; k-- > 0 && p.in_time.windows < SCALES_BORROW;) {
 		struct scales_spread jumps,
@@ -318,13 +316,18 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 
 		if (jumps.windows >= SCALES_BORROW)
 			p.in_time.apart = fmin(p.in_time.apart, shorter.apart);
-		if (shorter.windows >= SCALES_BORROW) {
-			p.in_time.sigma = fmax(p.in_time.sigma,
-				shorter.sigma * pow(2, -0.25 * (double)(length - k)));
+		p.in_time.sigma = fmax(p.in_time.sigma,
+			shorter.sigma * pow(2, -0.25 * (double)(length - k)));
+		if (shorter.windows > p.in_time.windows) {
 			p.in_time.freedom = shorter.freedom;
-			p.in_time.windows = SCALES_BORROW;
+			p.in_time.windows = fmin(shorter.windows, SCALES_BORROW);
 		}
 	}
+	p.change = scales_middle(s, LS_SCALES_CHANGE, list, m, skip,
+		fmax(p.in_time.sigma, SCALES_FLOOR));
+	p.level = scales_middle(s, LS_SCALES_NOW, list, m, skip, SCALES_SPREAD);
+	p.jump = scales_middle(s, LS_SCALES_JUMP, list, m, skip,
+		fmax(p.jumps.sigma, SCALES_FLOOR));
 	return p;
 }
 

@@ -30,7 +30,7 @@
  * A worker is named if the tail of Student's t, with as many degrees of freedom as there
  * are peers' windows (10 to 60, fewer where their kurtosis is high; windows that vary alike
  * count as fewer), is below one error rate; few peers or a short past make it careful by
- * that. Where a length has too few windows, the spread of the longest that has enough is
+ * that. Where a length has too few windows, the greatest spread of shorter ones is
  * taken, as if it fell with the quarter power of the length (white noise: the half).
  * Three rules beside that:
  *   it lasts                every part of the window shows a quarter of the excess;

@@ -20,7 +20,7 @@ struct feed {
 	double wander[WORKERS];
 	double step_s, patience_s;
 	uint64_t random;
-	size_t count;
+	size_t count, rack; /* so many neighbours wander alike; 0: none */
 	bool late, ever[WORKERS]; /* named at some time */
 };
 
@@ -67,8 +67,11 @@ run(struct feed *f, size_t steps)
 
 	for (size_t k = 0; k < steps; k++) {
 		for (size_t i = 0; i < f->count; i++) {
-			f->wander[i] = f->keep * f->wander[i] +
-				f->noise * sqrt(1 - f->keep * f->keep) * normal(f);
+			f->wander[i] = f->rack > 0 && i % f->rack > 0
+				? f->wander[i - 1]
+				: f->keep * f->wander[i] +
+					f->noise * sqrt(1 - f->keep * f->keep) *
+						normal(f);
 			r[i] = (struct ls_blame){
 				.wait_s = (f->wander[i] + f->excess[i]) * f->step_s,
 				.late_s = NAN
@@ -234,6 +237,20 @@ LS_TEST(all, slow_wander_of_few_workers_names_nobody)
 
 		f->random = seed;
 		run(f, 1500);
+		ck_assert_uint_eq(ever(f), 0);
+		feed_free(f);
+	}
+}
+
+/* Each half of the job is another rack: a worker has as many peers like itself as others. */
+LS_TEST(all, racks_that_wander_name_nobody)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct feed *f = feed_new(16, 0.03, 200);
+
+		f->random = seed;
+		f->rack = 8;
+		run(f, 6000);
 		ck_assert_uint_eq(ever(f), 0);
 		feed_free(f);
 	}
