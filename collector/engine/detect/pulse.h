@@ -14,7 +14,7 @@
  * do to all steps, in clean runs too.)
  *
  * Owner:   one job of the engine. Pure.
- * Units:   seconds; blocks of LS_PULSE_BLOCK steps.
+ * Units:   seconds; blocks of LS_BLOCK steps.
  * Errors:  none.
  * Limits:  means of phases are over at most LS_PULSE_WORKERS workers of a step.
  * Source:  thirteen recorded runs of real jobs: clean ones stay below 0.13 with step
@@ -24,23 +24,20 @@
 #ifndef LS_COLLECTOR_PULSE_H
 #define LS_COLLECTOR_PULSE_H
 
+#include "collector/engine/params.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "collector/engine/join/steps.h"
 
-#define LS_PULSE_BLOCK 16 /* steps */
-#define LS_PULSE_WARM 8 /* blocks to learn what is normal */
-#define LS_PULSE_ROW 6 /* blocks in a row, up and down */
 #define LS_PULSE_WORKERS 32
-#define LS_PULSE_CLIP 4.0 /* medians: one step says no more than this */
 
 /* What steps were like, on average. */
 struct ls_pulse_means {
 	/* median of the block, then a mean of blocks */
 	double step_s;
 	/* mean of the block, over workers too, none of its steps more than
-	 * LS_PULSE_CLIP medians */
+	 * LS_CLIP medians */
 	double mean_s;
 	/* the same without what one worker had more to do than the others */
 	double free_s;
@@ -75,9 +72,9 @@ struct ls_pulse_from {
 
 struct ls_pulse {
 	/* of the block so far: medians and means over workers, */
-	double times[LS_PULSE_BLOCK], mean_times[LS_PULSE_BLOCK];
+	double times[LS_BLOCK], mean_times[LS_BLOCK];
 	/* the same without what one had more to do */
-	double free_times[LS_PULSE_BLOCK];
+	double free_times[LS_BLOCK];
 	struct ls_pulse_means sum;
 	size_t n, phase_n, least_n; /* steps, cells and least waits in it */
 	bool spoilt; /* something else is found in a step of it */
@@ -87,7 +84,7 @@ struct ls_pulse {
 	struct ls_pulse_means base; /* of healthy blocks */
 	double noise; /* of single steps, ratio to their median */
 	double mean_noise; /* of means of blocks, likewise */
-	double means[LS_PULSE_WARM]; /* of the first blocks */
+	double means[LS_BLOCKS_WARM]; /* of the first blocks */
 	double c; /* statistic of the means */
 	uint32_t blocks; /* learned */
 	/* blocks in a row that are slower; while on: that are not */
