@@ -6,11 +6,8 @@
  * What all workers share shows in no residual: input that starves all, a slower network
  * file system, a new program. Six blocks in a row of which the median step takes longer
  * by max(5 %, 1.25 of a step's own noise) are a finding, unless something else explains
- * them (a worker, a collective), or there is as much more work. So are means of blocks
- * that grow by 10 % and more than their noise (a CUSUM over six at least), if it is
- * waits that grow, by nobody's own work, and 5 % of the step time is of steps twice as
- * long as usual: packets that are lost hold up whoever waits for them, now this worker,
- * now that. (A little more for minutes, of own work or waits, is what shared machines
+ * them (a worker, a collective), or there is as much more work. (A
+ * little more for minutes, of own work or waits, is what shared machines
  * do to all steps, in clean runs too.)
  *
  * Owner:   one job of the engine. Pure.
@@ -39,10 +36,6 @@ struct ls_pulse_means {
 	/* mean of the block, over workers too, none of its steps more than
 	 * LS_CLIP medians */
 	double mean_s;
-	/* the same without what one worker had more to do than the others */
-	double free_s;
-	/* of that, what steps of more than twice their median are longer by */
-	double burst_s;
 	double wait_s; /* mean over workers; 0 = not marked */
 	double least_s; /* least wait of a worker: after all have arrived; NaN = not known */
 	double phase_s[LS_PHASE_COUNT]; /* means over workers; 0 = not marked */
@@ -52,8 +45,6 @@ struct ls_pulse_means {
 /* A closed step. */
 struct ls_pulse_sample {
 	double duration_s, mean_s; /* median and mean over workers */
-	/* one of them had so much more to do than the others */
-	double own_s;
 	bool found; /* another finding holds it up */
 	double explained_s; /* a suspect's own work does, by so much */
 	double least_s; /* least wait of a worker; NaN = not known */
@@ -73,8 +64,6 @@ struct ls_pulse_from {
 struct ls_pulse {
 	/* of the block so far: medians and means over workers, */
 	double times[LS_BLOCK], mean_times[LS_BLOCK];
-	/* the same without what one had more to do */
-	double free_times[LS_BLOCK];
 	struct ls_pulse_means sum;
 	size_t n, phase_n, least_n; /* steps, cells and least waits in it */
 	bool spoilt; /* something else is found in a step of it */
@@ -83,14 +72,10 @@ struct ls_pulse {
 	int64_t first_us;
 	struct ls_pulse_means base; /* of healthy blocks */
 	double noise; /* of single steps, ratio to their median */
-	double mean_noise; /* of means of blocks, likewise */
-	double means[LS_BLOCKS_WARM]; /* of the first blocks */
-	double c; /* statistic of the means */
 	uint32_t blocks; /* learned */
 	/* blocks in a row that are slower; while on: that are not */
 	uint32_t row;
 	struct ls_pulse_from since; /* slow, or will be if it goes on */
-	struct ls_pulse_from mean; /* likewise by the means */
 	bool on; /* slower as a whole */
 };
 

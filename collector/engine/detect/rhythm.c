@@ -306,8 +306,7 @@ rhythm_rotates(const struct ls_rhythm *r, const struct ls_rhythm_sample *s, bool
 		return false;
 	least = (named ? 2 * LS_LEAST : LS_ROTATING_COST) * s->step_s;
 	*ret_rotating = now;
-	return span <= LS_RHYTHM_SPAN &&
-		rhythm_changes(now.workers, most, s->workers, named) &&
+	return rhythm_changes(now.workers, most, s->workers, named) &&
 		now.cost_s >= least;
 }
 

@@ -75,11 +75,10 @@ judge_masked(const struct ls_row *row)
 
 /* Writes the judgement into the cells: the residual in use, and what of it is blame. */
 static double
-judge_note_cells(const struct ls_job *j, struct ls_row *row, double *ret_own_s)
+judge_note_cells(const struct ls_job *j, struct ls_row *row)
 {
 	double most = 0;
 
-	*ret_own_s = 0;
 	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
 		const struct ls_detect_worker *w = &j->detect.worker[i];
 		struct ls_cell *c = &row->cells[i];
@@ -87,8 +86,6 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row, double *ret_own_s)
 		if (!c->present)
 			continue;
 		c->late_s = (float)j->residuals[i].late_s;
-		if (j->residuals[i].own_s > *ret_own_s)
-			*ret_own_s = j->residuals[i].own_s;
 		if (w->warm == LS_DETECT_WARM && j->detect.ready) {
 			double residual = j->detect.mode == LS_MODE_LATENESS
 				? j->residuals[i].late_s
@@ -707,7 +704,6 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 {
 	struct ls_live_row kept = { .row = *row, .expected = expected };
 	bool masked = judge_masked(row), hang, judged, apart;
-	double own_s;
 	bool was[LS_DETECT_KIND_COUNT];
 	size_t regrouped;
 
@@ -730,7 +726,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	kept.totals.slice = NULL; /* of this step alone */
 	kept.totals.slice_of = NULL;
 	judge_costs(j, row, &kept.totals);
-	kept.blame_s = judge_note_cells(j, &kept.row, &own_s);
+	kept.blame_s = judge_note_cells(j, &kept.row);
 	kept.hang = hang;
 	judge_keep(j, &kept);
 	if (hang)
@@ -761,7 +757,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 		if (j->detect.judged % LS_DETECT_WARM == 0)
 			ls_judge_group_drifts(e, j);
 		ls_judge_slow(e, j, now_us);
-		ls_judge_job(e, j, &kept, own_s, now_us);
+		ls_judge_job(e, j, &kept, now_us);
 	}
 	judge_orphans(e, j, j->replica.on ? 0 : row->step, now_us);
 	if (j->live_count > 0)

@@ -206,7 +206,7 @@ judge_job_end(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 
 void
 ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *row,
-	double own_s, int64_t now_us)
+	int64_t now_us)
 {
 	struct ls_pulse *p = &j->pulse;
 	struct ls_finding *f;
@@ -219,7 +219,7 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	}
 	if (!ls_pulse_step(p, &row->row,
 		    &(struct ls_pulse_sample){ row->totals.duration_s,
-			    row->totals.mean_s, own_s, j->detect.open > 0,
+			    row->totals.mean_s, j->detect.open > 0,
 			    j->detect.worst.own_s, row->totals.wait_min_s }))
 		return;
 	if (p->on && !was) {
