@@ -293,6 +293,5 @@ ls_detect_link(const struct ls_detect *d, size_t at, const uint32_t *slice_of,
 			}
 		}
 	}
-	return best >= LS_ONE_OF_TWO * took_s && best >= LS_LINK_LEAD * second &&
-		took_s > 0;
+	return best >= LS_ONE_OF_TWO * took_s && LS_HALF * best >= second && took_s > 0;
 }

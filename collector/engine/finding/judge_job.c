@@ -77,7 +77,7 @@ static double
 judge_job_work(const struct ls_job *j, bool load, double *ret_cv)
 {
 	double n = 0, sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0, vx, vy;
-	size_t rows = j->live_count < LS_JOB_ROWS ? j->live_count : LS_JOB_ROWS;
+	size_t rows = j->live_count < LS_DETECT_WARM ? j->live_count : LS_DETECT_WARM;
 	size_t stride = (j->count + LS_PULSE_WORKERS - 1) / LS_PULSE_WORKERS;
 
 	*ret_cv = 0;
