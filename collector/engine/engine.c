@@ -64,7 +64,7 @@ ls_engine_free(struct ls_engine *e)
 static bool
 engine_expects(const struct ls_job *j, const struct ls_engine_worker *w, uint64_t step)
 {
-	if (ls_worker_is_gone(w) || w->missed >= LS_ENGINE_ABSENT_STEPS)
+	if (ls_worker_is_gone(w) || w->missed >= LS_LOOK)
 		return false;
 	return !w->reported ||
 		(j->replica.on ? w->window <= step : w->last_step < step);
@@ -128,8 +128,8 @@ engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 static size_t
 engine_surplus(const struct ls_job *j)
 {
-	return j->live_count > LS_ENGINE_RECENT_STEPS
-		? (j->live_count - LS_ENGINE_RECENT_STEPS) * j->count
+	return j->live_count > LS_RECENT_STEPS
+		? (j->live_count - LS_RECENT_STEPS) * j->count
 		: 0;
 }
 
@@ -188,8 +188,7 @@ engine_close_oldest(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 
 		if (i < row.cell_count && row.cells[i].present)
 			continue;
-		if (w->missed < LS_ENGINE_ABSENT_STEPS &&
-			++w->missed == LS_ENGINE_ABSENT_STEPS)
+		if (w->missed < LS_LOOK && ++w->missed == LS_LOOK)
 			j->active_known = false;
 	}
 	j->closed++;
@@ -235,8 +234,7 @@ job_active(const struct ls_engine *e, struct ls_job *j)
 	for (size_t i = 0; i < j->count; i++) {
 		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
 
-		j->active +=
-			!ls_worker_is_gone(w) && w->missed < LS_ENGINE_ABSENT_STEPS;
+		j->active += !ls_worker_is_gone(w) && w->missed < LS_LOOK;
 	}
 	j->active_known = true;
 	return j->active;
@@ -266,7 +264,7 @@ engine_close_ready(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
 	struct ls_row *row;
 	uint32_t expected;
-	int64_t patience_us = j->replica.on ? LS_REPLICA_WAIT_US : 0;
+	int64_t patience_us = j->replica.on ? LS_ENGINE_US(LS_SILENT_S) : 0;
 
 	while (!j->manual && (row = ls_steps_oldest(&j->steps)) != NULL) {
 		if (!engine_row_complete(e, j, row, &expected) &&
@@ -290,7 +288,7 @@ engine_note_record(struct ls_engine *e, struct ls_job *j, struct ls_engine_worke
 	w->reported = true;
 	w->seen_us = now_us;
 	if (fresh) {
-		j->active_known &= w->missed < LS_ENGINE_ABSENT_STEPS;
+		j->active_known &= w->missed < LS_LOOK;
 		w->missed = 0;
 	}
 	if (!ls_worker_is_gone(w))
@@ -311,7 +309,7 @@ engine_put(struct ls_job *j, struct ls_engine_worker *w, const struct ls_record 
 static bool
 engine_keeps_up(const struct ls_job *j, const struct ls_record *r)
 {
-	return j->replica.on || j->steps.last_closed - r->step < LS_ENGINE_ABSENT_STEPS;
+	return j->replica.on || j->steps.last_closed - r->step < LS_LOOK;
 }
 
 int
@@ -481,7 +479,7 @@ ls_engine_advance(struct ls_engine *e, int64_t now_us)
 		struct ls_engine_worker *w = &e->workers[i];
 
 		if (w->current && w->state == LS_WORKER_REPORTING &&
-			now_us - w->seen_us > LS_ENGINE_SILENT_US)
+			now_us - w->seen_us > LS_ENGINE_US(LS_SILENT_S))
 			w->state = LS_WORKER_SILENT;
 	}
 	for (size_t i = 0; i < e->job_count; i++)

@@ -28,17 +28,12 @@
 #include "collector/engine/join/steps.h"
 #include "proto/base/text.h"
 
-/* "now" of the views: means over so many closed steps */
-#define LS_ENGINE_RECENT_STEPS 100
-/* closed steps missed in a row: no longer waited for */
-#define LS_ENGINE_ABSENT_STEPS 8
-#define LS_ENGINE_SILENT_US 10000000ll
 #define LS_JOB_GROUP_NAME_BYTES                                                    \
 	(LS_ROLE_NAME_MAX_BYTES > LS_SLICE_NAME_MAX_BYTES ? LS_ROLE_NAME_MAX_BYTES \
 							  : LS_SLICE_NAME_MAX_BYTES)
 #define LS_JOB_LOST_MAX 64 /* processes of other attempts remembered a job */
-#define LS_FINDING_UPDATE_STEPS 64
-#define LS_FINDING_UPDATE_US 5000000ll
+#define LS_FINDING_UPDATE_STEPS LS_DETECT_WARM
+#define LS_FINDING_UPDATE_US LS_ENGINE_US(LS_FRESH_S)
 
 enum ls_worker_state {
 	LS_WORKER_REPORTING,

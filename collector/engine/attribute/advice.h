@@ -17,10 +17,6 @@
 #include <jansson.h>
 #include "collector/engine/finding/finding.h"
 
-/* Restart of a job, until it is where it was: assumed, not measured; said so in the
- * action. */
-#define LS_ADVICE_RESTART_S 600.0
-
 /* The "actions" array of a finding; new reference. */
 json_t *ls_advice_render(const struct ls_finding *f);
 

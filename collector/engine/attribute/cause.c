@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/attribute/cause.h"
+#include "collector/engine/params.h"
 #include "proto/base/err.h"
 
 #include <math.h>
-
-/* Below this share of the gap a signal is flat: it excludes its cause. */
-#define CAUSE_FLAT 0.2
-/* A counter that is not so many robust deviations above its peers says nothing: one in 700 healthy ones is. */
-#define CAUSE_SIGMA 3.0
-/* No diagnosis is certain. */
-#define CAUSE_CONFIDENCE_MAX 0.95
 
 const struct ls_cause_info *
 ls_cause_info(enum ls_cause cause)
@@ -64,7 +58,7 @@ static const struct {
 static double
 cause_confidence(double coverage)
 {
-	return fmin(coverage, 1) * CAUSE_CONFIDENCE_MAX;
+	return fmin(coverage, 1) * LS_CONFIDENCE_MAX;
 }
 
 /*
@@ -85,11 +79,10 @@ cause_ceiling(struct ls_evidence *rows, size_t count, double gap_s)
 		if (row == NULL || !cause_direct[i].extra)
 			continue;
 		coverage = ls_cause_coverage(row, gap_s);
-		if (coverage >= LS_CAUSE_COVERAGE &&
-			row->p50 <= CAUSE_FLAT * row->subject)
+		if (coverage >= LS_EXPLAINS && row->p50 <= LS_FEW * row->subject)
 			best = fmax(best, cause_confidence(coverage));
 	}
-	return best > 0 ? best : CAUSE_CONFIDENCE_MAX;
+	return best > 0 ? best : LS_CONFIDENCE_MAX;
 }
 
 /*
@@ -105,15 +98,15 @@ cause_launch_ceiling(struct ls_evidence *rows, size_t count, double gap_s)
 	const struct ls_evidence *row = cause_row(rows, count, LS_SIGNAL_CPU);
 	double best = 0;
 
-	if (row != NULL && ls_cause_coverage(row, gap_s) >= LS_CAUSE_COVERAGE)
-		return CAUSE_CONFIDENCE_MAX;
+	if (row != NULL && ls_cause_coverage(row, gap_s) >= LS_EXPLAINS)
+		return LS_CONFIDENCE_MAX;
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
 		row = cause_row(rows, count, kept[i]);
-		if (row != NULL && ls_cause_coverage(row, gap_s) >= LS_CAUSE_COVERAGE)
+		if (row != NULL && ls_cause_coverage(row, gap_s) >= LS_EXPLAINS)
 			best = fmax(best,
 				cause_confidence(ls_cause_coverage(row, gap_s)));
 	}
-	return best > 0 ? best : CAUSE_CONFIDENCE_MAX;
+	return best > 0 ? best : LS_CONFIDENCE_MAX;
 }
 
 static void
@@ -122,7 +115,7 @@ cause_add(struct ls_diagnosis *d, enum ls_cause cause, double coverage, double m
 	double confidence = fmin(cause_confidence(coverage), fmin(d->ceiling, most));
 	size_t at = d->count;
 
-	if (isnan(coverage) || coverage < CAUSE_FLAT)
+	if (isnan(coverage) || coverage < LS_FEW)
 		return;
 	while (at > 0 && d->hypotheses[at - 1].confidence < confidence)
 		at--;
@@ -140,7 +133,7 @@ cause_mark(struct ls_evidence *row, double coverage, enum ls_cause cause)
 {
 	if (isnan(row->subject)) {
 		row->role = LS_EVIDENCE_NOT_MEASURED;
-	} else if (coverage >= CAUSE_FLAT) {
+	} else if (coverage >= LS_FEW) {
 		row->role = LS_EVIDENCE_SUPPORTS;
 	} else if (!isnan(coverage)) {
 		row->role = LS_EVIDENCE_EXCLUDES;
@@ -148,12 +141,11 @@ cause_mark(struct ls_evidence *row, double coverage, enum ls_cause cause)
 	}
 }
 
-/* Would it explain some of the gap, but is it no more than what peers differ by? */
+/* Would it explain some of the gap, but is it no more than what peers differ by? One in 700 healthy ones is. */
 static bool
 cause_is_usual(const struct ls_evidence *row, double coverage)
 {
-	return coverage >= CAUSE_FLAT &&
-		row->robust_z < CAUSE_SIGMA; /* false for NaN */
+	return coverage >= LS_FEW && row->robust_z < LS_SIGMAS; /* false for NaN */
 }
 
 /* More of something than the peers, and the time that takes at the peers' speed. */
@@ -223,7 +215,7 @@ cause_compute(struct ls_evidence *rows, size_t count, double gap_s, double imbal
 	if (cause_is_usual(cpu, coverage))
 		return NAN;
 	cause_mark(cpu, coverage, LS_CAUSE_COMPUTE);
-	return imbalance >= CAUSE_FLAT ? NAN : coverage;
+	return imbalance >= LS_FEW ? NAN : coverage;
 }
 
 /* Time that no counter of the host explains: of a process that stands still, or in the
@@ -236,14 +228,13 @@ cause_flat(struct ls_diagnosis *d, struct ls_evidence *rows, size_t count, doubl
 	double stopped = cause_stopped(rows, count, gap_s);
 	double chip = computes == NULL ? NAN : ls_cause_coverage(computes, gap_s);
 
-	if (!(stopped >= LS_CAUSE_COVERAGE) || imbalance >= CAUSE_FLAT)
+	if (!(stopped >= LS_EXPLAINS) || imbalance >= LS_FEW)
 		return; /* else more to do explains it: on a chip, of which the host's counters know nothing */
-	if (steady && chip >= LS_CAUSE_COVERAGE) {
+	if (steady && chip >= LS_EXPLAINS) {
 		computes->role = LS_EVIDENCE_SUPPORTS;
-		cause_add(d, LS_CAUSE_COMPUTE, fmin(chip, stopped),
-			CAUSE_CONFIDENCE_MAX);
+		cause_add(d, LS_CAUSE_COMPUTE, fmin(chip, stopped), LS_CONFIDENCE_MAX);
 	} else {
-		cause_add(d, LS_CAUSE_STOPPED, stopped, CAUSE_CONFIDENCE_MAX);
+		cause_add(d, LS_CAUSE_STOPPED, stopped, LS_CONFIDENCE_MAX);
 	}
 }
 
@@ -269,13 +260,13 @@ ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s,
 		cause_add(d, cause_direct[i].cause, coverage,
 			cause_direct[i].cause == LS_CAUSE_DISPATCH && counters_ripe
 				? cause_launch_ceiling(rows, count, gap_s)
-				: CAUSE_CONFIDENCE_MAX);
+				: LS_CONFIDENCE_MAX);
 	}
 	imbalance = cause_imbalance(rows, count, gap_s);
-	cause_add(d, LS_CAUSE_IMBALANCE, imbalance, CAUSE_CONFIDENCE_MAX);
+	cause_add(d, LS_CAUSE_IMBALANCE, imbalance, LS_CONFIDENCE_MAX);
 	if (counters_ripe) {
 		compute = cause_compute(rows, count, gap_s, imbalance);
-		cause_add(d, LS_CAUSE_COMPUTE, compute, CAUSE_CONFIDENCE_MAX);
+		cause_add(d, LS_CAUSE_COMPUTE, compute, LS_CONFIDENCE_MAX);
 		cause_flat(d, rows, count, gap_s, steady, imbalance);
 	}
 	for (size_t i = 0; i < d->count; i++) {
@@ -284,7 +275,7 @@ ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s,
 		left -= d->hypotheses[i].confidence;
 	}
 	at = d->count;
-	if (at > 0 && d->hypotheses[0].coverage < LS_CAUSE_COVERAGE)
+	if (at > 0 && d->hypotheses[0].coverage < LS_EXPLAINS)
 		/* nothing explains enough: say so first */
 		for (; at > 0; at--)
 			d->hypotheses[at] = d->hypotheses[at - 1];

@@ -2,7 +2,7 @@
 /*
  * cause - why a worker is late: evidence rows in, hypotheses out.
  *
- * A cause is named only if it explains at least LS_CAUSE_COVERAGE of the gap between
+ * A cause is named only if it explains at least LS_EXPLAINS of the gap between
  * the worker and its peers; else the answer is "unexplained", with the rows that were
  * ruled out or not measured.
  *
@@ -19,7 +19,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define LS_CAUSE_COVERAGE 0.8
 #define LS_EVIDENCE_MAX 24
 #define LS_HYPOTHESES_MAX 4
 

@@ -4,29 +4,16 @@
 #include "collector/engine/finding/judge_group.h"
 #include "collector/engine/detect/span.h"
 #include "collector/engine/detect/stall.h"
+#include "collector/engine/params.h"
 #include "collector/engine/residual/stats.h"
 
 #include <math.h>
 
-#define EVIDENCE_ROWS_MAX 256u
+#define EVIDENCE_ROWS_MAX LS_DETECT_BEFORE
 /* of more, every k-th: enough for deciles, and it stays cheap */
 #define EVIDENCE_PEERS_MAX 256u
-#define EVIDENCE_COUNTERS_US 60000000ll
-#define EVIDENCE_COUNTERS_MIN_US 1500000ll
-/* of the mean excess, in half of the steps; of an exponential one it is 0.69 */
-#define EVIDENCE_STEADY 0.25
-/* of what the net takes longer: so much longer than before one worker must be kept from
- * a CPU, */
-#define EVIDENCE_KEPT 0.7
-#define EVIDENCE_KEPT_WORKERS 3u
-#define EVIDENCE_KEPT_US 3000000ll /* for so long, at least: not one burst */
-#define EVIDENCE_ALONE 0.25 /* and any other at most so much of that */
-/* A segment sent again keeps its connection for a time-out, 200 ms (Linux: TCP_RTO_MIN), or less. */
-#define EVIDENCE_RTO_S 0.2
-#define EVIDENCE_RTO_SIGMA \
-	6.0 /* of the count: more than chance, among 10,000 hosts, too */
-/* of the CPU time it used before: it cannot have stood still */
-#define EVIDENCE_RAN 0.5
+#define EVIDENCE_COUNTERS_US LS_ENGINE_US(LS_COUNTERS_S)
+#define EVIDENCE_COUNTERS_MIN_US LS_ENGINE_US(LS_COUNTERS_LEAST_S)
 
 /* One kind of row: where its number comes from. */
 static const struct evidence_kind {
@@ -324,8 +311,7 @@ evidence_gap(const struct evidence_window *w, struct ls_suspect who,
 		all[n++] = v;
 	}
 	mean = n == 0 ? 0 : fmax(excess / (double)n, 0);
-	*steady =
-		who.net || n == 0 || ls_stats_median(all, n) >= EVIDENCE_STEADY * mean;
+	*steady = who.net || n == 0 || ls_stats_median(all, n) >= LS_QUARTER * mean;
 	return mean;
 }
 
@@ -572,8 +558,8 @@ evidence_kept(const struct ls_engine *e, const struct evidence_window *w, size_t
 		if (!isnan(more[i]))
 			more[n++] = more[i];
 	centre = ls_stats_median(more, n);
-	if (n < EVIDENCE_KEPT_WORKERS || most - centre < least ||
-		second - centre > EVIDENCE_ALONE * (most - centre))
+	if (n < LS_PEERS || most - centre < least ||
+		second - centre > LS_QUARTER * (most - centre))
 		return SIZE_MAX;
 	return best;
 }
@@ -589,11 +575,11 @@ ls_evidence_net_host(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_gathered g;
 
 	evidence_totals(e, &w, who, ch, &g);
-	if (w.to_us - w.from_us < EVIDENCE_KEPT_US || !(g.gap_s > 0))
+	if (w.to_us - w.from_us < LS_ENGINE_US(LS_SCALES_LEAST_S) || !(g.gap_s > 0))
 		return SIZE_MAX;
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]) && slot == SIZE_MAX; i++)
 		slot = evidence_kept(e, &w, who.at, &ch->ep, kept[i],
-			EVIDENCE_KEPT * g.gap_s / g.step_s);
+			LS_KEPT * g.gap_s / g.step_s);
 	return slot;
 }
 
@@ -615,9 +601,8 @@ ls_evidence_resends(const struct ls_engine *e, const struct ls_job *j,
 		before = evidence_rate(e, j, LS_METRIC_HOST_TCP_RETRANSMITS, i,
 			start_us - EVIDENCE_COUNTERS_US, start_us);
 		/* false for NaN */
-		if (now - before > EVIDENCE_RTO_SIGMA * sqrt((now + before) / time_s) &&
-			(now - before) * g.step_s * EVIDENCE_RTO_S >=
-				LS_CAUSE_COVERAGE * g.gap_s)
+		if (now - before > LS_RTO_SIGMAS * sqrt((now + before) / time_s) &&
+			(now - before) * g.step_s * LS_RTO_S >= LS_EXPLAINS * g.gap_s)
 			return true;
 	}
 	return false;
@@ -634,5 +619,5 @@ ls_evidence_ran(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 		       EVIDENCE_COUNTERS_MIN_US, &then) &&
 		ls_counters_rate(c, LS_METRIC_JOB_CPU, from_us - EVIDENCE_COUNTERS_US,
 			from_us, EVIDENCE_COUNTERS_MIN_US, &before) &&
-		then >= EVIDENCE_RAN * before;
+		then >= LS_HALF * before;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/attribute/group.h"
+#include "collector/engine/params.h"
 
 #include <math.h>
 
@@ -20,7 +21,7 @@ ls_group_count(const double *excess_s, size_t n, size_t who,
 {
 	struct ls_group_count c = { 0 };
 	uint32_t group = part->of[who];
-	double least = LS_GROUP_LIKE * excess_s[who];
+	double least = LS_HALF * excess_s[who];
 
 	if (group == LS_GROUP_NO || !(least > 0)) /* NaN, too */
 		return false;
@@ -42,8 +43,8 @@ bool
 ls_group_is_late(const struct ls_group_count *c, uint32_t least)
 {
 	return c->others > 0 && c->late >= least &&
-		(double)c->late >= LS_GROUP_INSIDE * (double)c->members &&
-		(double)c->others_late <= LS_GROUP_OUTSIDE * (double)c->others;
+		(double)c->late >= LS_MOST * (double)c->members &&
+		(double)c->others_late <= LS_FEW * (double)c->others;
 }
 
 size_t

@@ -23,11 +23,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LS_GROUP_INSIDE 0.6 /* of the members are late */
-#define LS_GROUP_OUTSIDE 0.2 /* at most of the others */
-/* late: by so much of the excess of the one that is asked for */
-#define LS_GROUP_LIKE 0.5
-#define LS_GROUP_LEAST 3u /* late members */
 #define LS_GROUP_NO UINT32_MAX
 
 /* What workers share. NONE: they are told one by one. Stages are compared with each

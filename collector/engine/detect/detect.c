@@ -11,25 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Chronic channel. */
-#define DETECT_ALLOWANCE 0.55 /* off each step; half of the least shift, in sigmas */
-#define DETECT_EVIDENCE 0.35 /* share of the excess that evidence must explain */
-#define DETECT_FLOOR_STEPS 8u /* between two looks at the noise of all workers */
-/* over which changes from step to step are averaged */
-#define DETECT_SPREAD_STEPS 16.0
-/* deviation over mean of an excess; of a passing load's it is 1 */
-#define DETECT_STEADY 0.4
-#define DETECT_STEADY_LEAST 5u /* steps that tell it */
-#define DETECT_GROSS 0.30 /* of the step: more than a passing load makes */
-#define DETECT_RECENT 16.0 /* latest steps, */
-#define DETECT_LEFT 0.5 /* in which so much of the excess must be there still */
-/* Stalls. */
-#define DETECT_STALL_OWN 0.5
-/* of the usual rate: they are not taken for rarer than that, */
-#define DETECT_STALL_RARE 0.25
-#define DETECT_STALL_MEMORY 1e6 /* and of so many steps of workers */
-#define DETECT_STALL_WORKERS 16.0 /* of more, somebody stalls by chance */
-
 void
 ls_detect_fini(struct ls_detect *d)
 {
@@ -153,12 +134,13 @@ detect_evidence(const struct ls_detect *d, size_t slot, const struct ls_episode 
 	/* The step time grew with it, and neither communication nor a worse worker
 	 * explains that. */
 	if (!isnan(ep->before_s) && other_s < ep->excess_s / n &&
-		d->net[0].channel[LS_DETECT_CHRONIC].c < LS_DETECT_COMM_FINDING / 2)
+		d->net[0].channel[LS_DETECT_CHRONIC].c <
+			LS_HALF * LS_DETECT_COMM_FINDING)
 		grown = fmin(d->step_s - ep->before_s, ep->excess_s / n);
 	/* Its own work grew and it waits less than before (in wait mode that is the
 	 * residual itself). */
 	best = fmax(grown, fmin(ep->own_s, ep->wait_s) / n);
-	return best >= DETECT_EVIDENCE * ep->excess_s / n;
+	return best >= LS_EVIDENCE_LEAST * ep->excess_s / n;
 }
 
 /* Follows for how many steps up to this one the excess was steady; runs that scatter
@@ -174,9 +156,9 @@ detect_steady(struct ls_detect_worker *w, double excess_s)
 	w->steady_s += excess_s;
 	w->steady_sq += excess_s * excess_s;
 	mean_s = w->steady_s / w->steady;
-	if (w->steady >= DETECT_STEADY_LEAST &&
+	if (w->steady >= LS_STEADY_LEAST &&
 		w->steady_sq / w->steady - mean_s * mean_s >
-			DETECT_STEADY * DETECT_STEADY * mean_s * mean_s)
+			LS_STEADY * LS_STEADY * mean_s * mean_s)
 		w->steady_s = w->steady_sq = w->steady = 0;
 }
 
@@ -191,22 +173,20 @@ detect_is_slow(const struct ls_detect *d, size_t slot)
 	const struct ls_detect_worker *w = &d->worker[slot];
 	const struct ls_detect_channel *ch = &w->channel[LS_DETECT_CHRONIC];
 	double ratio = ls_detect_excess_ratio(d, &ch->ep), left, c = LS_DETECT_FINDING;
-	uint32_t lasts =
-		ratio >= DETECT_GROSS ? LS_DETECT_LASTS_STEADY : LS_DETECT_LASTS;
+	uint32_t lasts = ratio >= LS_GROSS ? LS_DETECT_LASTS_STEADY : LS_DETECT_LASTS;
 	bool old = 2 * ch->ep.age_s >= lasts * ch->ep.excess_s;
 
-	left = fmax(DETECT_LEFT * ratio, LS_DETECT_MIN_RATIO);
+	left = fmax(LS_HALF * ratio, LS_LEAST);
 	if (w->said) {
-		left = DETECT_LEFT * ls_scales_said(d->scales, LS_SCALES_EXCESS, slot);
-		c /= 2;
+		left = LS_HALF * ls_scales_said(d->scales, LS_SCALES_EXCESS, slot);
+		c *= LS_HALF;
 	} else if (d->asked) {
 		return false;
 	}
 	return ch->c >= c &&
 		(w->steady >= LS_DETECT_LASTS_STEADY ||
 			(ch->ep.steps >= lasts && (w->said || old))) &&
-		w->recent_s >= left * d->step_s &&
-		ratio >= fmin(left, LS_DETECT_MIN_RATIO);
+		w->recent_s >= left * d->step_s && ratio >= fmin(left, LS_LEAST);
 }
 
 /* Since when was it slow? The CUSUM knows to the step, but noise or very little may have begun it long
@@ -308,15 +288,14 @@ struct detect_before {
 static double
 detect_suspect(const struct ls_detect *d)
 {
-	return fmin(
-		fmax(LS_DETECT_SUSPECT, log((double)d->count) / (2 * DETECT_ALLOWANCE)),
+	return fmin(fmax(LS_DETECT_SUSPECT, log((double)d->count) / (2 * LS_ALLOWANCE)),
 		LS_DETECT_FINDING);
 }
 
 static struct detect_before
 detect_before(struct ls_detect *d)
 {
-	if (d->floor <= 0 || d->judged % DETECT_FLOOR_STEPS == 0)
+	if (d->floor <= 0 || d->judged % LS_LOOK == 0)
 		d->floor = detect_sigma_floor(d);
 	return (struct detect_before){
 		.sigma_floor = fmax(d->floor, d->spread),
@@ -337,8 +316,8 @@ detect_say(struct ls_detect *d, size_t slot)
 		ls_detect_base_reset(w, (d->scales->named[slot] & LS_SCALES_BORN) != 0,
 			ls_scales_said(d->scales, LS_SCALES_USUAL, slot) * d->step_s);
 
-	w->followed = taken_s > DETECT_LEFT * d->step_s *
-			ls_scales_said(d->scales, LS_SCALES_EXCESS, slot);
+	w->followed = taken_s >
+		LS_HALF * d->step_s * ls_scales_said(d->scales, LS_SCALES_EXCESS, slot);
 	ch->c = fmax(ch->c, LS_DETECT_FINDING);
 	if (ch->level == LS_LEVEL_QUIET) /* what it has was noise */
 		ch->ep = (struct ls_episode){ 0 };
@@ -353,7 +332,7 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 {
 	struct ls_detect_worker *w = &d->worker[slot];
 	double residual_s = d->mode == LS_MODE_LATENESS ? r->late_s : r->wait_s;
-	double excess_s, x, z, sigma, allowance = DETECT_ALLOWANCE;
+	double excess_s, x, z, sigma, allowance = LS_ALLOWANCE;
 	bool had = w->has_last_x,
 	     said = d->scales != NULL && d->scales->named[slot] != 0;
 
@@ -368,32 +347,33 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 	if (had)
 		d->scratch[(*changes)++] = fabs(x - w->last_x);
 	w->last_x = x;
-	w->recent_s += (excess_s - w->recent_s) / DETECT_RECENT;
+	w->recent_s += (excess_s - w->recent_s) / LS_BLOCK;
 	sigma = fmax(w->sigma, before->sigma_floor);
 	sigma *= before->inflation;
 	if (said) /* half of a shift that is known */
 		allowance = fmin(allowance,
-			ls_scales_said(d->scales, LS_SCALES_EXCESS, slot) / sigma / 2);
-	z = ls_stats_clip(x / sigma, LS_DETECT_CLIP);
+			ls_scales_said(d->scales, LS_SCALES_EXCESS, slot) / sigma *
+				LS_HALF);
+	z = ls_stats_clip(x / sigma, LS_SIGMAS);
 	detect_shift(d, slot, r, z - allowance, excess_s, before->suspect, step, t_us);
 	if (w->channel[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT)
 		ls_detect_base_learn(d, w, r, residual_s, x, before->calm);
 }
 
-/* Step times of late: the median of 64, and of 256 for "before it began". */
+/* Step times of late: their median, and a longer one for "before it began". */
 static void
 detect_step_time(struct ls_detect *d, double duration_s)
 {
-	double copy[256];
-	size_t n = d->judged < 64 ? (size_t)d->judged : 64;
-	size_t m = d->judged < 256 ? (size_t)d->judged : 256;
+	double copy[LS_DETECT_BEFORE];
+	size_t n = d->judged < LS_DETECT_WARM ? (size_t)d->judged : LS_DETECT_WARM;
+	size_t m = d->judged < LS_DETECT_BEFORE ? (size_t)d->judged : LS_DETECT_BEFORE;
 
 	memcpy(copy, d->slow, m * sizeof(*copy));
-	d->before_s = m >= 32 ? ls_stats_median(copy, m) : NAN;
-	d->recent[d->judged % 64] = duration_s;
-	d->slow[d->judged % 256] = duration_s;
+	d->before_s = m >= LS_DETECT_WARM / 2 ? ls_stats_median(copy, m) : NAN;
+	d->recent[d->judged % LS_DETECT_WARM] = duration_s;
+	d->slow[d->judged % LS_DETECT_BEFORE] = duration_s;
 	d->judged++;
-	n = n < 64 ? n + 1 : 64;
+	n = n < LS_DETECT_WARM ? n + 1 : LS_DETECT_WARM;
 	memcpy(copy, d->recent, n * sizeof(*copy));
 	d->step_s = ls_stats_median(copy, n);
 }
@@ -406,11 +386,11 @@ detect_step_time(struct ls_detect *d, double duration_s)
 static void
 detect_spread(struct ls_detect *d, size_t n)
 {
-	if (n < 3)
+	if (n < LS_PEERS)
 		return;
 	d->spread += (LS_MAD_TO_SIGMA * ls_stats_median(d->scratch, n) / sqrt(2) -
 			     d->spread) /
-		DETECT_SPREAD_STEPS;
+		LS_BLOCK;
 }
 
 /*
@@ -422,17 +402,17 @@ detect_stalls(struct ls_detect *d, struct ls_detect_worker *w, double alone_s,
 	uint64_t step, int64_t t_us)
 {
 	struct ls_detect_channel *ch = &w->channel[LS_DETECT_STALLS];
-	struct ls_detect_stalls stalls = { LS_DETECT_STALL_GAP * d->step_s,
-		LS_DETECT_STALL_SAYS,
-		LS_DETECT_STALL_FINDING +
-			log(fmax((double)d->count / DETECT_STALL_WORKERS, 1)) };
+	struct ls_detect_stalls stalls = {
+		LS_DETECT_STALL_GAP * d->step_s, LS_DETECT_STALL_SAYS,
+		LS_DETECT_STALL_FINDING + log(fmax((double)d->count / LS_SIXTEENTH, 1))
+	};
 	double others;
 
 	if (alone_s >= stalls.least_s) {
 		others = (1 + fmax(d->stall_hits - (double)ch->ep.hits, 0)) /
 			(1 / LS_DETECT_STALL_RATE + d->stall_steps);
-		stalls.says -= log(fmin(
-			fmax(others / LS_DETECT_STALL_RATE, DETECT_STALL_RARE), 1));
+		stalls.says -=
+			log(fmin(fmax(others / LS_DETECT_STALL_RATE, LS_QUARTER), 1));
 		d->stall_hits++;
 	} else if (!w->stalls) {
 		return;
@@ -472,7 +452,7 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 			continue;
 		}
 		alone_s = totals->last == i &&
-				residual[i].own_s >= DETECT_STALL_OWN * totals->gap_s
+				residual[i].own_s >= LS_HALF * totals->gap_s
 			? totals->gap_s
 			: 0;
 		if (d->ready && (alone_s > 0 || w->stalls))
@@ -492,7 +472,7 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 		detect_worst(d, i, &worst);
 	d->worst = worst; /* for the next step */
 	d->calm_steps = d->open == 0 ? d->calm_steps + 1 : 0;
-	if (d->stall_steps >= DETECT_STALL_MEMORY) {
+	if (d->stall_steps >= LS_STALL_MEMORY) {
 		d->stall_steps /= 2;
 		d->stall_hits /= 2;
 	}

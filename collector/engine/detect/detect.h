@@ -45,33 +45,24 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "collector/engine/detect/scales.h"
+#include "collector/engine/params.h"
 #include "collector/engine/residual/blame.h"
 #include "proto/limits.h"
 
-#define LS_DETECT_WARM 64 /* steps to learn a worker's baseline */
-#define LS_DETECT_ADAPT 512u /* over so many it follows what is healthy */
-#define LS_DETECT_SKIP 2 /* first steps of an attempt: compilation */
-/* C, nats; more where so many workers are there that noise alone has one above it */
-#define LS_DETECT_SUSPECT 8.0
-#define LS_DETECT_FINDING 28.0
-#define LS_DETECT_STALL_FINDING 9.0 /* of stalls */
-#define LS_DETECT_STALL_GAP 0.75 /* of a step, that all others wait for one: a stall */
-#define LS_DETECT_CAP 42.0 /* bounds the time to clear */
-#define LS_DETECT_CLEAR 2.0
-#define LS_DETECT_CLEAR_STEPS 30
-/* a step: by so much threads wake up earlier or later, which is nobody's fault */
-#define LS_DETECT_LEAST_S 50e-6
+/* of a step, that all others wait for one: a stall */
+#define LS_DETECT_STALL_GAP (1 - LS_QUARTER)
+/* steps that tell what it was like before, and what costs are present */
+#define LS_DETECT_BEFORE (LS_DETECT_ADAPT / 2)
+#define LS_DETECT_CAP (LS_CAP * LS_DETECT_FINDING) /* bounds the time to clear */
 
 /*
- * How long a shift lasts before it is a finding. Two processes that share a core look
- * like a fault for 20 to 80 steps; only time tells them apart from one. But such delays
+ * How long a shift lasts before it is a finding (LS_DETECT_LASTS). Two processes that share a core
+ * look like a fault for 20 to 80 steps; only time tells them apart from one. But such delays
  * scatter by as much as they are long, so a shift that is the same in each step need
  * not wait; nor one of 0.3 of the step. Of two million exponential delays, 3 to 15 % of
  * the step for 20 to 80 steps, 2.5e-5 were steady for 20 steps by chance, and 9e-6 as
  * long as 0.3 of the step.
  */
-#define LS_DETECT_LASTS 100u
-#define LS_DETECT_LASTS_STEADY 20u
 
 enum ls_detect_level { LS_LEVEL_QUIET, LS_LEVEL_SUSPECT, LS_LEVEL_FINDING };
 enum ls_detect_kind {
@@ -216,7 +207,8 @@ struct ls_detect {
 	double stagger;
 	/* variance of 32-step means over that of white noise, pooled */
 	double tau_sum, tau_count;
-	double recent[64], slow[256]; /* step times, newest at (judged - 1) % size */
+	double recent[LS_DETECT_WARM],
+		slow[LS_DETECT_BEFORE]; /* step times, newest at (judged - 1) % size */
 	double step_s, before_s; /* medians of recent and slow */
 	/* stalls of workers, and steps times workers in which they could */
 	double stall_hits, stall_steps;

@@ -7,30 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* sigmas: delays in three steps of ten do not move a baseline by much */
-#define DETECT_LEARN_CLIP 2.0
-/* steps after the last finding, in which one sees who stays where it was moved to */
-#define DETECT_SETTLES 32u
-/* variance of block means over that of white noise, at first, */
-#define DETECT_TAU_PRIOR 3.0
-#define DETECT_TAU_WEIGHT 8.0 /* with the weight of so many blocks */
-#define DETECT_TAU_BLOCK_MAX 12.0 /* one block says no more than this */
-#define DETECT_TAU_MEMORY 1024.0 /* blocks after which old ones fade */
-/* exits further apart than this are no common event */
-#define DETECT_STAGGER 0.20
-/* Workers slow from the first step: what their own work explains is not taken for their
- * baseline. */
-#define DETECT_BORN_OWN 0.12
-#define DETECT_BORN_WAIT 0.10
-#define DETECT_BORN_LEAST 0.02 /* where many workers are alike, less is enough: */
-#define DETECT_BORN_SPREADS 8.0 /* so many deviations of their baselines, */
-#define DETECT_BORN_WORKERS 16u /* of at least so many */
-/* more than one in so many: a structure, not stragglers; */
-#define DETECT_BORN_SHARE 4u
-#define DETECT_BORN_MANY 4u /* so many, */
-/* and at least one in so many: likewise, a stage of which nobody was told */
-#define DETECT_BORN_MANY_SHARE 16u
-
 static double
 detect_warm_median(const float *v, uint32_t n)
 {
@@ -67,8 +43,8 @@ detect_choose_mode(struct ls_detect *d, bool clocks_ok)
 		stagger = fmax(stagger, fabs(off) / d->step_s);
 	}
 	d->stagger = stagger;
-	d->mode = enters && clocks_ok && stagger <= DETECT_STAGGER ? LS_MODE_LATENESS
-								   : LS_MODE_WAIT;
+	d->mode = enters && clocks_ok && stagger <= LS_FEW ? LS_MODE_LATENESS
+							   : LS_MODE_WAIT;
 	d->ready = true;
 }
 
@@ -106,12 +82,12 @@ detect_born_ratio(struct ls_detect *d)
 	for (size_t i = 0; i < d->count; i++)
 		if (d->worker[i].warm == LS_DETECT_WARM)
 			d->scratch[known++] = d->worker[i].base_own_s;
-	if (known < DETECT_BORN_WORKERS)
-		return DETECT_BORN_OWN;
+	if (known < LS_SIXTEENTH)
+		return LS_BORN_OWN;
 	centre = ls_stats_median(d->scratch, known);
-	return fmin(DETECT_BORN_OWN,
-		fmax(DETECT_BORN_LEAST,
-			DETECT_BORN_SPREADS * LS_MAD_TO_SIGMA *
+	return fmin(LS_BORN_OWN,
+		fmax(2 * LS_LEAST,
+			LS_BORN_SPREADS * LS_MAD_TO_SIGMA *
 				ls_stats_mad(d->scratch, known, centre) / d->step_s));
 }
 
@@ -120,7 +96,7 @@ detect_is_born_slow(const struct ls_detect *d, const struct ls_detect_worker *w,
 	double ratio)
 {
 	return w->warm == LS_DETECT_WARM && w->base_own_s > ratio * d->step_s &&
-		w->base_wait_s > fmin(DETECT_BORN_WAIT, ratio) * d->step_s;
+		w->base_wait_s > fmin(LS_LARGE, ratio) * d->step_s;
 }
 
 /* What is the worker's own work is no part of its baselines. */
@@ -145,8 +121,8 @@ detect_born_slow(struct ls_detect *d)
 
 	for (size_t i = 0; i < d->count; i++)
 		slow += detect_is_born_slow(d, &d->worker[i], ratio);
-	structure = slow * DETECT_BORN_SHARE > d->count ||
-		(slow >= DETECT_BORN_MANY && slow * DETECT_BORN_MANY_SHARE >= d->count);
+	structure = (double)slow > LS_QUARTER * (double)d->count ||
+		(slow >= LS_MANY && slow * LS_SIXTEENTH >= d->count);
 	for (size_t i = 0; i < d->count; i++) {
 		struct ls_detect_worker *w = &d->worker[i];
 		bool fresh = w->fresh;
@@ -197,7 +173,7 @@ void
 ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w,
 	const struct ls_blame *r, double residual_s, double x, bool calm)
 {
-	double limit = fmin(0.3, DETECT_LEARN_CLIP * w->sigma) * d->step_s, steps;
+	double limit = fmin(LS_GROSS, LS_LEARN_CLIP * w->sigma) * d->step_s, steps;
 
 	if (!calm) {
 		w->shift_s +=
@@ -207,8 +183,8 @@ ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w,
 	}
 	w->learned += w->learned < LS_DETECT_ADAPT - LS_DETECT_WARM;
 	steps = LS_DETECT_WARM + w->learned;
-	if (w->shift_s != 0 && d->calm_steps >= DETECT_SETTLES) {
-		w->base_s += w->shift_s > 0 && w->recent_s > -w->shift_s / 2
+	if (w->shift_s != 0 && d->calm_steps >= LS_DETECT_WARM / 2) {
+		w->base_s += w->shift_s > 0 && w->recent_s > -w->shift_s * LS_HALF
 			? w->shift_s
 			: 0;
 		w->shift_s = 0;
@@ -221,15 +197,16 @@ ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w,
 	if (!isnan(r->wait_s))
 		w->base_wait_s +=
 			ls_stats_clip(r->wait_s - w->base_wait_s, limit) / steps;
-	w->sigma += (LS_MEAN_ABS_TO_SIGMA * fmin(fabs(x), 4 * w->sigma) - w->sigma) /
+	w->sigma +=
+		(LS_MEAN_ABS_TO_SIGMA * fmin(fabs(x), LS_CLIP * w->sigma) - w->sigma) /
 		LS_DETECT_ADAPT;
 	w->sigma = fmax(w->sigma, LS_DETECT_SIGMA_FLOOR);
-	w->block_sum += ls_stats_clip(x, 4 * w->sigma);
+	w->block_sum += ls_stats_clip(x, LS_CLIP * w->sigma);
 	if (++w->block_n == LS_DETECT_BASE_BLOCK) {
 		double mean = w->block_sum / LS_DETECT_BASE_BLOCK / w->sigma;
 
 		d->tau_sum +=
-			fmin(mean * mean * LS_DETECT_BASE_BLOCK, DETECT_TAU_BLOCK_MAX);
+			fmin(mean * mean * LS_DETECT_BASE_BLOCK, LS_CLIP * LS_TAU);
 		d->tau_count++;
 		w->block_sum = 0;
 		w->block_n = 0;
@@ -241,12 +218,11 @@ ls_detect_base_inflation(struct ls_detect *d)
 {
 	double tau;
 
-	if (d->tau_count >= DETECT_TAU_MEMORY) {
+	if (d->tau_count >= LS_TAU_MEMORY) {
 		d->tau_sum /= 2;
 		d->tau_count /= 2;
 	}
-	tau = (d->tau_sum + DETECT_TAU_PRIOR * DETECT_TAU_WEIGHT) /
-		(d->tau_count + DETECT_TAU_WEIGHT);
+	tau = (d->tau_sum + LS_TAU * LS_BLOCKS_WARM) / (d->tau_count + LS_BLOCKS_WARM);
 
 	return sqrt(fmax(tau, 1));
 }

@@ -16,7 +16,7 @@
 #include "collector/engine/detect/detect.h"
 #include "collector/engine/residual/stats.h"
 
-#define LS_DETECT_BASE_BLOCK 32u /* steps of a block mean */
+#define LS_DETECT_BASE_BLOCK (LS_DETECT_WARM / 2) /* steps of a block mean */
 
 /* Takes one of a worker's first steps; true while it is still learning. */
 bool ls_detect_base_warm(struct ls_detect *d, struct ls_detect_worker *w,

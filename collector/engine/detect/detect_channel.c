@@ -4,16 +4,6 @@
 
 #include <math.h>
 
-/*
- * How long a stall is says something, too: of those that come by chance one in x^2 is x
- * times as long as the shortest, of a fault's one in x.
- */
-#define DETECT_STALL_LONG_MAX 2.3
-#define DETECT_STALL_MISS 0.018
-#define DETECT_STALL_LEAST 4u /* of fewer nobody knows whether they are periodic */
-#define DETECT_STALL_PERIODIC_CV 0.15
-#define DETECT_STALL_QUIET_STEPS 150u
-
 double
 ls_detect_excess_ratio(const struct ls_detect *d, const struct ls_episode *ep)
 {
@@ -114,15 +104,16 @@ detect_periodic(const struct ls_episode *ep)
 
 	if (ep->gap_mean < 2)
 		return false;
-	return sqrt(ep->gap_m2 / gaps) < DETECT_STALL_PERIODIC_CV * ep->gap_mean;
+	return sqrt(ep->gap_m2 / gaps) < LS_STALL_CV * ep->gap_mean;
 }
 
-/* What the length of a stall says. Short ones are not held against a fault: it may make
+/* What the length of a stall says: of those that come by chance one in x^2 is x times as long as the
+ * shortest, of a fault's one in x. It says no more than that there is one. Short ones are not held against a fault: it may make
  * these, too. */
 static double
 detect_stall_long(double times)
 {
-	return fmin(fmax(log(times) - M_LN2, 0), DETECT_STALL_LONG_MAX);
+	return fmin(fmax(log(times) - M_LN2, 0), LS_DETECT_STALL_SAYS);
 }
 
 void
@@ -138,17 +129,18 @@ ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch,
 		return;
 	ls_detect_accumulate(d, ch,
 		hit ? stalls->says + detect_stall_long(excess_s / stalls->least_s)
-		    : -DETECT_STALL_MISS,
+		    : LS_DETECT_STALL_RATE - LS_STALL_FAULT_RATE,
 		LS_DETECT_CAP, 0, step, t_us);
 	if (ch->ep.steps == 0)
-		return ls_detect_relax(d, ch, stalls->finding / 2, 0);
+		return ls_detect_relax(d, ch, LS_HALF * stalls->finding, 0);
 	ch->ep.last_step = last;
 	if (hit) {
 		detect_stall_hit(&ch->ep, step);
 		ch->ep.excess_s += excess_s;
 		ch->calm = 0;
 	} else if (ch->level == LS_LEVEL_FINDING) {
-		quiet = (uint32_t)fmax(DETECT_STALL_QUIET_STEPS, 5 * ch->ep.gap_mean);
+		quiet = (uint32_t)fmax(LS_STALL_QUIET_STEPS,
+			LS_STALL_PAUSE * ch->ep.gap_mean);
 		if (++ch->calm > quiet) {
 			ls_detect_set_level(d, ch, LS_LEVEL_QUIET);
 			ch->c = 0;
@@ -158,8 +150,8 @@ ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch,
 	}
 	if (ch->level == LS_LEVEL_FINDING)
 		return;
-	ls_detect_relax(d, ch, stalls->finding / 2, 0);
-	if (ch->c >= stalls->finding && ch->ep.hits >= DETECT_STALL_LEAST &&
+	ls_detect_relax(d, ch, LS_HALF * stalls->finding, 0);
+	if (ch->c >= stalls->finding && ch->ep.hits >= LS_RHYTHM_GAPS &&
 		!detect_periodic(&ch->ep) && ch->level == LS_LEVEL_SUSPECT)
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 }

@@ -15,12 +15,6 @@
 
 #include "collector/engine/detect/detect.h"
 
-#define LS_DETECT_SIGMA_FLOOR 0.003 /* ratio to the step time */
-#define LS_DETECT_COMM_FINDING 30.0
-#define LS_DETECT_CLIP 3.0 /* one step's vote, in long-run sigmas */
-/* of the step time; 2 % of own work is to be found */
-#define LS_DETECT_MIN_RATIO 0.01
-
 /* The one place where a level changes. */
 void ls_detect_set_level(struct ls_detect *d, struct ls_detect_channel *ch,
 	enum ls_detect_level to);
@@ -34,10 +28,7 @@ void ls_detect_accumulate(struct ls_detect *d, struct ls_detect_channel *ch, dou
 void ls_detect_relax(struct ls_detect *d, struct ls_detect_channel *ch, double suspect,
 	uint32_t calm_steps);
 
-/* What stalls are, and how much they say: of 1 in 50 steps against
- * LS_DETECT_STALL_RATE. */
-#define LS_DETECT_STALL_RATE (1.0 / 500)
-#define LS_DETECT_STALL_SAYS 2.3 /* log likelihood ratio of one */
+/* What stalls are, and how much they say. */
 struct ls_detect_stalls {
 	double least_s; /* so much longer is one */
 	double says, finding;

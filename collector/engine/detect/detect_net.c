@@ -11,58 +11,28 @@
 #include <math.h>
 #include <string.h>
 
-#define DETECT_COMM_DRIFT 1.5
-#define DETECT_COMM_CAP 60.0
-#define DETECT_COMM_SIGMA 0.05 /* floor, ratio to the step time */
-#define DETECT_COMM_SHARE 0.6 /* of the step's growth; else everything got slower */
-/* steps, and at least so many seconds: TCP waits 0.2 before it sends again */
-#define DETECT_COMM_STALL 0.75
-#define DETECT_COMM_STALL_S 0.15
-/* a suspect of so much of the excess explains it: it is slow inside, too */
-#define DETECT_COMM_YIELD 0.5
+/* calm blocks that end a finding */
+#define DETECT_COMM_BLOCK_CALM ((LS_DETECT_CLEAR_STEPS + LS_BLOCK - 1) / LS_BLOCK)
+
 /* Blocks of steps: three in a row of four deviations or more are a finding. */
-#define DETECT_COMM_BLOCK 16u
-#define DETECT_COMM_BLOCK_CLIP 4.0
-#define DETECT_COMM_BLOCK_DRIFT 2.0
-/* a calm block says little where packets are lost now and then */
-#define DETECT_COMM_BLOCK_LOW 1.0
-#define DETECT_COMM_BLOCK_NATS 5.25
-#define DETECT_COMM_BLOCK_CALM 2u /* blocks below CLEAR */
-/* healthy ones, before any is judged; the prior counts for as many */
-#define DETECT_COMM_BLOCK_LEAST 4.0
-#define DETECT_COMM_BLOCK_MEMORY 64.0
-/* variance of a mean over that of white noise: as detect.c supposes at first */
-#define DETECT_COMM_BLOCK_TAU 3.0
-/* floor, of one step's noise: where that is large, it is other load, which lasts */
-#define DETECT_COMM_BLOCK_ONE 0.6
-/* floor, ratio to the step time: a quarter of what is worth a finding */
-#define DETECT_COMM_BLOCK_SIGMA 0.0025
-/* of the excess, by which the step time must have grown */
-#define DETECT_COMM_GROWN 0.5
-/* over which the mean of healthy waits to send goes */
-#define DETECT_SEND_STEPS 256u
-#define DETECT_LINK_SHARE 0.4 /* of what collectives take longer */
-#define DETECT_LINK_LEAD 1.8 /* over any other link */
 
 static void
 detect_comm_chronic(struct ls_detect *d, struct ls_detect_net *net, double excess_s,
 	uint64_t step, int64_t t_us)
 {
 	struct ls_detect_channel *ch = &net->channel[LS_DETECT_CHRONIC];
-	double z = excess_s / fmax(net->arrival.sigma_s, DETECT_COMM_SIGMA * d->step_s);
+	double z = excess_s / fmax(net->arrival.sigma_s, LS_VISIBLE * d->step_s);
 
-	ls_detect_accumulate(d, ch,
-		ls_stats_clip(z, LS_DETECT_CLIP) - DETECT_COMM_DRIFT, DETECT_COMM_CAP,
-		0, step, t_us);
+	ls_detect_accumulate(d, ch, ls_stats_clip(z, LS_SIGMAS) - LS_COMM_DRIFT,
+		2 * LS_DETECT_COMM_FINDING, 0, step, t_us);
 	if (ch->c > 0)
 		ch->ep.excess_s += excess_s;
 	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS);
 	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_COMM_FINDING &&
-		d->worst.mean_s[0] <
-			DETECT_COMM_YIELD * ch->ep.excess_s / (double)ch->ep.steps &&
+		d->worst.mean_s[0] < LS_HALF * ch->ep.excess_s / (double)ch->ep.steps &&
 		!(ch->ep.excess_s / (double)ch->ep.steps <
-			DETECT_COMM_SHARE * (d->step_s - ch->ep.before_s)) &&
-		ls_detect_excess_ratio(d, &ch->ep) >= LS_DETECT_MIN_RATIO)
+			LS_MOST * (d->step_s - ch->ep.before_s)) &&
+		ls_detect_excess_ratio(d, &ch->ep) >= LS_LEAST)
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 }
 
@@ -89,7 +59,8 @@ detect_comm_warm(const struct ls_detect *d, struct ls_detect_comm *c, double v_s
 static void
 detect_comm_learn(struct ls_detect_comm *c, double v_s)
 {
-	c->base_s += ls_stats_clip(v_s - c->base_s, 3 * c->sigma_s) / 256;
+	c->base_s += ls_stats_clip(v_s - c->base_s, LS_SIGMAS * c->sigma_s) /
+		LS_DETECT_BEFORE;
 }
 
 /* Deviation of a healthy block's mean: what is supposed, then what was seen. */
@@ -97,14 +68,13 @@ static double
 detect_block_sigma(const struct ls_detect *d, const struct ls_detect_net *net)
 {
 	double one_s = fmax(net->arrival.sigma_s, net->wait.sigma_s);
-	double prior = one_s * one_s * DETECT_COMM_BLOCK_TAU / DETECT_COMM_BLOCK;
-	double seen = (net->blocks.dev_sum + DETECT_COMM_BLOCK_LEAST * prior) /
-		(net->blocks.healthy + DETECT_COMM_BLOCK_LEAST);
+	double prior = one_s * one_s * LS_TAU / LS_BLOCK;
+	double seen = (net->blocks.dev_sum + LS_PRIOR * prior) /
+		(net->blocks.healthy + LS_PRIOR);
 
 	/* the base is not known better than that */
 	seen *= 1 + 1 / fmax(net->blocks.healthy, 1);
-	return fmax(fmax(sqrt(seen), DETECT_COMM_BLOCK_ONE * one_s),
-		DETECT_COMM_BLOCK_SIGMA * d->step_s);
+	return fmax(fmax(sqrt(seen), LS_BLOCK_ONE * one_s), LS_LEAST / 4 * d->step_s);
 }
 
 static void
@@ -112,18 +82,18 @@ detect_block_learn(struct ls_detect_blocks *b, double mean_s, double sigma_s)
 {
 	double dev = mean_s - b->base_s, memory;
 
-	if (b->healthy >= DETECT_COMM_BLOCK_MEMORY) {
+	if (b->healthy >= LS_DETECT_WARM) {
 		b->healthy /= 2;
 		b->dev_sum /= 2;
 	}
-	if (b->healthy >= DETECT_COMM_BLOCK_LEAST)
-		dev = ls_stats_clip(dev, DETECT_COMM_BLOCK_CLIP * sigma_s);
+	if (b->healthy >= LS_PRIOR)
+		dev = ls_stats_clip(dev, LS_CLIP * sigma_s);
 	b->healthy++;
 	b->base_s += dev / b->healthy;
 	b->dev_sum += dev * dev * (b->healthy - 1) / b->healthy; /* Welford */
-	memory = fmin(b->healthy, DETECT_COMM_BLOCK_LEAST);
-	b->usual_s += (b->time_s / DETECT_COMM_BLOCK - b->usual_s) / memory;
-	b->usual_wait_s += (b->wait_s / DETECT_COMM_BLOCK - b->usual_wait_s) / memory;
+	memory = fmin(b->healthy, LS_PRIOR);
+	b->usual_s += (b->time_s / LS_BLOCK - b->usual_s) / memory;
+	b->usual_wait_s += (b->wait_s / LS_BLOCK - b->usual_wait_s) / memory;
 }
 
 /* Steps became longer by about as much, or would have if work had not become faster,
@@ -136,10 +106,10 @@ detect_block_evidence(const struct ls_detect *d, const struct ls_detect_net *net
 	double grown_s = net->blocks.time_sum / (double)ep->steps,
 	       waits_s = net->blocks.wait_sum / (double)ep->steps;
 
-	return d->open == 0 && d->worst.mean_s[0] < DETECT_COMM_YIELD * excess_s &&
-		fmax(grown_s, waits_s) >= DETECT_COMM_GROWN * excess_s &&
-		excess_s >= DETECT_COMM_SHARE * grown_s &&
-		ls_detect_excess_ratio(d, ep) >= LS_DETECT_MIN_RATIO;
+	return d->open == 0 && d->worst.mean_s[0] < LS_HALF * excess_s &&
+		fmax(grown_s, waits_s) >= LS_HALF * excess_s &&
+		excess_s >= LS_MOST * grown_s &&
+		ls_detect_excess_ratio(d, ep) >= LS_LEAST;
 }
 
 /* One block: an episode's steps are blocks. Its greatest value is left out: once is no
@@ -149,28 +119,28 @@ detect_comm_block(struct ls_detect *d, struct ls_detect_net *net)
 {
 	struct ls_detect_blocks *b = &net->blocks;
 	struct ls_detect_channel *ch = &net->channel[LS_DETECT_FAINT];
-	double mean_s = (b->sum_s - b->most_s) / (DETECT_COMM_BLOCK - 1);
+	double mean_s = (b->sum_s - b->most_s) / (LS_BLOCK - 1);
 	double sigma_s = detect_block_sigma(d, net), z = (mean_s - b->base_s) / sigma_s;
 
-	if (b->healthy < DETECT_COMM_BLOCK_LEAST) {
+	if (b->healthy < LS_PRIOR) {
 		if (d->open == 0)
 			detect_block_learn(b, mean_s, sigma_s);
 		return;
 	}
 	if (ch->level != LS_LEVEL_FINDING)
-		z = fmax(z, DETECT_COMM_BLOCK_LOW);
+		z = fmax(z, LS_BLOCK_LOW);
 	else /* over as soon as it is much less than it was */
 		z = (mean_s - b->base_s - ch->ep.excess_s / (double)ch->ep.steps / 2) /
 			sigma_s;
-	z = ls_stats_clip(z, DETECT_COMM_BLOCK_CLIP) - DETECT_COMM_BLOCK_DRIFT;
-	ls_detect_accumulate(d, ch, DETECT_COMM_BLOCK_NATS * z, LS_DETECT_CAP, 0,
-		b->first_step, b->first_us);
+	z = ls_stats_clip(z, LS_CLIP) - LS_BLOCK_DRIFT;
+	ls_detect_accumulate(d, ch, LS_BLOCK_NATS * z, LS_DETECT_CAP, 0, b->first_step,
+		b->first_us);
 	if (ch->c > 0) {
 		if (ch->ep.steps == 1)
 			b->time_sum = b->wait_sum = 0;
-		ch->ep.excess_s += b->sum_s / DETECT_COMM_BLOCK - b->base_s;
-		b->time_sum += b->time_s / DETECT_COMM_BLOCK - b->usual_s;
-		b->wait_sum += b->wait_s / DETECT_COMM_BLOCK - b->usual_wait_s;
+		ch->ep.excess_s += b->sum_s / LS_BLOCK - b->base_s;
+		b->time_sum += b->time_s / LS_BLOCK - b->usual_s;
+		b->wait_sum += b->wait_s / LS_BLOCK - b->usual_wait_s;
 	}
 	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, DETECT_COMM_BLOCK_CALM);
 	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_COMM_FINDING &&
@@ -197,7 +167,7 @@ detect_comm_faint(struct ls_detect *d, struct ls_detect_net *net, double excess_
 	b->time_s += totals->duration_s;
 	b->wait_s += totals->wait_median_s;
 	b->most_s = fmax(b->most_s, excess_s);
-	if (++b->n < DETECT_COMM_BLOCK)
+	if (++b->n < LS_BLOCK)
 		return;
 	b->n = 0;
 	detect_comm_block(d, net);
@@ -218,15 +188,15 @@ detect_comm(struct ls_detect *d, struct ls_detect_net *net, struct ls_blame_net 
 		t->wait_min_s - net->wait.base_s);
 	detect_comm_chronic(d, net, t->comm_s, step, t_us);
 	detect_comm_faint(d, net, t->comm_s, totals, step, t_us);
-	if (net->channel[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT / 2 &&
-		net->channel[LS_DETECT_FAINT].c < LS_DETECT_SUSPECT / 2 &&
+	if (net->channel[LS_DETECT_CHRONIC].c < LS_HALF * LS_DETECT_SUSPECT &&
+		net->channel[LS_DETECT_FAINT].c < LS_HALF * LS_DETECT_SUSPECT &&
 		d->open == 0) {
 		detect_comm_learn(&net->arrival, t->collective_s);
 		detect_comm_learn(&net->wait, t->wait_min_s);
 	}
 	ls_detect_stall(d, &net->channel[LS_DETECT_STALLS],
-		&(struct ls_detect_stalls){
-			fmax(DETECT_COMM_STALL * d->step_s, DETECT_COMM_STALL_S),
+		&(struct ls_detect_stalls){ fmax(LS_DETECT_STALL_GAP * d->step_s,
+						    LS_RTO_S * LS_DETECT_STALL_GAP),
 			LS_DETECT_STALL_SAYS, LS_DETECT_STALL_FINDING },
 		t->comm_s, step, t_us);
 }
@@ -237,8 +207,8 @@ detect_net_quiet(const struct ls_detect_net *net)
 {
 	const struct ls_detect_channel *ch = net->channel;
 
-	return ch[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT / 2 &&
-		ch[LS_DETECT_FAINT].c < LS_DETECT_SUSPECT / 2 &&
+	return ch[LS_DETECT_CHRONIC].c < LS_HALF * LS_DETECT_SUSPECT &&
+		ch[LS_DETECT_FAINT].c < LS_HALF * LS_DETECT_SUSPECT &&
 		ch[LS_DETECT_STALLS].c <= 0;
 }
 
@@ -261,7 +231,7 @@ detect_send(struct ls_detect_worker *w, const struct ls_blame *r, bool quiet)
 		double v = p == known ? r->send_s : 0;
 
 		if (quiet) {
-			w->send[p].steps += w->send[p].steps < DETECT_SEND_STEPS;
+			w->send[p].steps += w->send[p].steps < LS_DETECT_BEFORE;
 			w->send[p].base_s += (v - w->send[p].base_s) / w->send[p].steps;
 			w->send[p].excess_s = 0;
 		} else if (w->send[p].steps > 0) {
@@ -323,6 +293,5 @@ ls_detect_link(const struct ls_detect *d, size_t at, const uint32_t *slice_of,
 			}
 		}
 	}
-	return best >= DETECT_LINK_SHARE * took_s &&
-		best >= DETECT_LINK_LEAD * second && took_s > 0;
+	return best >= LS_ONE_OF_TWO * took_s && LS_HALF * best >= second && took_s > 0;
 }

@@ -9,20 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HANG_MEDIANS 10.0
-#define HANG_QUIET_S 10.0 /* while it lasts */
-#define HANG_STEP_S 2.0 /* one closed step */
-#define HANG_FRESH_US 5000000ll /* live slots older than this say nothing */
-/* checkpoints, evaluations and compilations may take so long */
-#define HANG_MASK_US 900000000ll
-#define HANG_TELL_US 10000000ll /* between two observations of one hang */
-#define HANG_JUDGED 8u /* steps before which a median is none */
-/* own work of so much of the step holds the others up */
-#define HANG_OWN 0.5
-/* more than one worker in so many: the job, not workers */
-#define HANG_SHARE 4u
-#define HANG_CALM_STEPS 30u
-
 /* What its newest live slot says of a worker. */
 enum hang_place { HANG_UNKNOWN, HANG_BETWEEN, HANG_WAITS, HANG_MASKED, HANG_WORKS };
 
@@ -38,7 +24,8 @@ struct hang_count {
 static enum hang_place
 hang_place_of(const struct ls_engine_worker *w, int64_t now_us)
 {
-	if (ls_worker_is_gone(w) || !w->has_live || now_us - w->seen_us > HANG_FRESH_US)
+	if (ls_worker_is_gone(w) || !w->has_live ||
+		now_us - w->seen_us > LS_ENGINE_US(LS_FRESH_S))
 		return HANG_UNKNOWN;
 	switch (w->live.phase) {
 	case LS_PHASE_COUNT:
@@ -83,7 +70,7 @@ hang_count(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 static double
 hang_limit_s(const struct ls_job *j)
 {
-	return fmax(HANG_MEDIANS * j->detect.step_s, HANG_QUIET_S);
+	return fmax(LS_HANG_MEDIANS * j->detect.step_s, LS_SILENT_S);
 }
 
 static bool
@@ -91,13 +78,14 @@ hang_stands_still(const struct ls_job *j, const struct hang_count *c, int64_t no
 {
 	/* whom a dead process keeps waiting waits in vain, however long steps are */
 	bool vain = c->crashed > 0 && c->place[HANG_WAITS] + c->crashed == c->expected;
-	double limit_s = vain ? HANG_QUIET_S : hang_limit_s(j);
+	double limit_s = vain ? LS_SILENT_S : hang_limit_s(j);
 	size_t fresh = c->expected - c->place[HANG_UNKNOWN];
 
-	if (j->detect.judged < HANG_JUDGED || fresh == 0 || 2 * fresh < c->expected ||
+	if (j->detect.judged < LS_LOOK || fresh == 0 || 2 * fresh < c->expected ||
 		2 * (c->place[HANG_WAITS] + c->place[HANG_WORKS]) < fresh)
 		return false;
-	if (c->place[HANG_MASKED] > 0 && now_us - c->marked_us < HANG_MASK_US)
+	if (c->place[HANG_MASKED] > 0 &&
+		now_us - c->marked_us < LS_ENGINE_US(LS_MASK_S))
 		return false;
 	return (double)(now_us - c->marked_us) * 1e-6 > limit_s;
 }
@@ -125,7 +113,7 @@ hang_absent(const struct ls_engine *e, const struct ls_job *j,
 		return LS_HANG_UNKNOWN;
 	if (absent == 0)
 		return LS_HANG_COLLECTIVE;
-	if (absent > 1 && absent * HANG_SHARE > c->expected)
+	if (absent > 1 && (double)absent > LS_QUARTER * (double)c->expected)
 		return LS_HANG_UNKNOWN;
 	for (size_t i = 0; i < j->count && n < LS_CLOSE_MISSING_MAX; i++) {
 		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
@@ -282,7 +270,7 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 static void
 hang_diagnose(struct ls_finding *f, enum ls_cause cause)
 {
-	double sure = cause == LS_CAUSE_UNEXPLAINED ? 1 : 0.9;
+	double sure = cause == LS_CAUSE_UNEXPLAINED ? 1 : LS_CONFIDENCE_SEEN;
 
 	f->diagnosis = (struct ls_diagnosis){ .count = 1, .ceiling = sure };
 	f->diagnosis.hypotheses[0] = (struct ls_hypothesis){ cause, sure, 1 };
@@ -297,7 +285,7 @@ ls_hang_take(struct ls_engine *e, struct ls_job *j, const struct ls_engine_hang 
 	struct ls_finding f;
 
 	j->hang.look_us = seen->t_us;
-	if (j->detect.judged < HANG_JUDGED || !(j->detect.step_s > 0))
+	if (j->detect.judged < LS_LOOK || !(j->detect.step_s > 0))
 		return; /* stored, but of steps that were not read: there is no median to measure it by */
 	f = hang_subject(e, j, w);
 	f.evidence[0] = (struct ls_evidence){ .metric = "standstill_s",
@@ -323,14 +311,14 @@ ls_hang_look(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	struct ls_engine_hang seen = {
 		.job = j->name, .attempt = j->attempt, .t_us = now_us, .ranks = ranks
 	};
-	double limit_s = j->gone > 0 ? HANG_QUIET_S : hang_limit_s(j);
+	double limit_s = j->gone > 0 ? LS_SILENT_S : hang_limit_s(j);
 
 	/*
 	 * Steps close: not looked at worker by worker. Nor in the moment of a closing:
 	 * of events of one time replay takes the standstill first.
 	 */
 	if (j->manual || now_us == j->closed_us || j->count == 0 ||
-		now_us < j->hang.look_us + HANG_TELL_US ||
+		now_us < j->hang.look_us + LS_ENGINE_US(LS_SILENT_S) ||
 		(double)(now_us - j->last_us) * 1e-6 <= limit_s)
 		return;
 	c = hang_count(e, j, now_us);
@@ -371,7 +359,7 @@ hang_row_culprit(const struct ls_live_row *r, size_t *ret_late)
 	for (size_t i = 0; i < r->row.cell_count; i++) {
 		const struct ls_cell *c = ls_row_cell(r, i);
 
-		if (c != NULL && hang_own(c) >= HANG_OWN * r->totals.duration_s) {
+		if (c != NULL && hang_own(c) >= LS_HALF * r->totals.duration_s) {
 			slot = i;
 			++*ret_late;
 		}
@@ -386,9 +374,9 @@ ls_hang_is_row(struct ls_job *j, const struct ls_live_row *r)
 	double masked = 0;
 	size_t n = 0;
 
-	if (j->detect.judged < HANG_JUDGED || !(j->detect.step_s > 0) ||
+	if (j->detect.judged < LS_LOOK || !(j->detect.step_s > 0) ||
 		!(r->totals.duration_s >=
-			fmax(HANG_MEDIANS * j->detect.step_s, HANG_STEP_S)))
+			fmax(LS_HANG_MEDIANS * j->detect.step_s, LS_LATE_S)))
 		return false;
 	for (size_t i = 0; i < r->row.cell_count; i++) {
 		const struct ls_cell *c = ls_row_cell(r, i);
@@ -400,8 +388,8 @@ ls_hang_is_row(struct ls_job *j, const struct ls_live_row *r)
 	}
 	/* What most do themselves is no hang, nor what one does that is known to take
 	 * long. */
-	return n >= 2 && masked < HANG_OWN * r->totals.duration_s &&
-		ls_stats_median(own, n) < HANG_OWN * r->totals.duration_s;
+	return n >= 2 && masked < LS_HALF * r->totals.duration_s &&
+		ls_stats_median(own, n) < LS_HALF * r->totals.duration_s;
 }
 
 void
@@ -441,7 +429,7 @@ ls_hang_judge_row(struct ls_engine *e, struct ls_job *j, const struct ls_live_ro
 void
 ls_hang_relax(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
 {
-	if (!j->hang.on || step < j->hang.step + HANG_CALM_STEPS)
+	if (!j->hang.on || step < j->hang.step + LS_DETECT_CLEAR_STEPS)
 		return;
 	j->hang.on = false;
 	for (size_t i = 0; i < e->finding_count; i++) {

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#define ONSET_SURE \
-	9.0 /* variances of a window: a step called a line in 0.13 % of cases */
+/* variances of a window: a step is called a line in 0.13 % of cases */
+#define ONSET_SURE (LS_SIGMAS * LS_SIGMAS)
 
 /* Squares of v[n] about their mean, and what x explains of these: that of a line from `at` on. */
 static double

@@ -24,11 +24,11 @@
 #ifndef LS_COLLECTOR_ONSET_H
 #define LS_COLLECTOR_ONSET_H
 
+#include "collector/engine/params.h"
 #include <stdbool.h>
 #include <stddef.h>
 
-#define LS_ONSET_MIN 16u /* of fewer, the variance is not known well enough */
-#define LS_ONSET_MAX 64u
+#define LS_ONSET_MAX LS_SCALES_PAST
 
 struct ls_onset {
 	bool known; /* there are enough windows, and they grew */

@@ -6,33 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-#define PULSE_LEAST 0.05 /* of the step time */
-#define PULSE_NOISE 1.25 /* of a single step's noise */
-#define PULSE_MEAN_LEAST 0.10
-#define PULSE_MEAN_FLOOR 0.02
-#define PULSE_MEAN_NOISE 3.0 /* of a block's mean: more is no noise */
-#define PULSE_MEAN_CLIP 4.0 /* the same, that one block says at most */
-#define PULSE_MEAN_DRIFT 0.75 /* taken off each block */
-#define PULSE_MEAN_FINDING 8.0
-#define PULSE_FREE_LEAST 0.1 /* of a step, whatever one worker has more to do */
-#define PULSE_BURST 2.0 /* medians: a step so long */
-#define PULSE_BURST_LEAST 0.05 /* of the step time, that those must add */
-#define PULSE_MEAN_WAIT 0.7 /* of the growth, that waits grow by */
-#define PULSE_YIELD 0.5 /* of the growth, that a suspect explains */
-#define PULSE_ADAPT 64.0 /* blocks over which what is normal follows */
-#define PULSE_WORK 0.8 /* so much of the growth is of more work: not slower */
-/* of the present growth, that a line climbs: of one step up it climbs 0, of a ramp from the
- * normal on 1 (check_pulse) */
-#define PULSE_RAMP 0.5
-#define PULSE_RAMP_SURE 4.0 /* standard errors; six blocks of noise have 4 in 1 of 60 */
-
 static void
 pulse_add(struct ls_pulse_means *to, const struct ls_pulse_means *v, double share)
 {
 	to->step_s += (v->step_s - to->step_s) * share;
 	to->mean_s += (v->mean_s - to->mean_s) * share;
-	to->free_s += (v->free_s - to->free_s) * share;
-	to->burst_s += (v->burst_s - to->burst_s) * share;
 	to->wait_s += (v->wait_s - to->wait_s) * share;
 	if (!isnan(v->least_s))
 		to->least_s += (v->least_s - to->least_s) * share;
@@ -65,22 +43,14 @@ static struct ls_pulse_means
 pulse_block(struct ls_pulse *p, double *ret_noise)
 {
 	struct ls_pulse_means m = { 0 };
-	double copy[LS_PULSE_BLOCK];
+	double copy[LS_BLOCK];
 
 	memcpy(copy, p->times, sizeof(copy));
-	m.step_s = ls_stats_median(copy, LS_PULSE_BLOCK);
-	*ret_noise = LS_MAD_TO_SIGMA * ls_stats_mad(copy, LS_PULSE_BLOCK, m.step_s) /
-		m.step_s;
-	for (size_t i = 0; i < LS_PULSE_BLOCK; i++) {
-		double t = fmin(p->free_times[i], LS_PULSE_CLIP * m.step_s);
-
-		m.mean_s += fmin(p->mean_times[i], LS_PULSE_CLIP * m.step_s) /
-			LS_PULSE_BLOCK;
-		m.free_s += t / LS_PULSE_BLOCK;
-		m.burst_s += t > PULSE_BURST * m.step_s
-			? (t - m.step_s) / LS_PULSE_BLOCK
-			: 0;
-	}
+	m.step_s = ls_stats_median(copy, LS_BLOCK);
+	*ret_noise =
+		LS_MAD_TO_SIGMA * ls_stats_mad(copy, LS_BLOCK, m.step_s) / m.step_s;
+	for (size_t i = 0; i < LS_BLOCK; i++)
+		m.mean_s += fmin(p->mean_times[i], LS_CLIP * m.step_s) / LS_BLOCK;
 	m.least_s = p->least_n > 0 ? p->sum.least_s / (double)p->least_n : NAN;
 	if (p->phase_n > 0) {
 		m.work = p->sum.work / (double)p->phase_n;
@@ -97,61 +67,28 @@ pulse_is_work(const struct ls_pulse *p, const struct ls_pulse_means *m, double g
 {
 	double work = p->base.work > 0 && m->work > 0 ? m->work / p->base.work - 1 : 0;
 
-	return work >= PULSE_WORK * grown;
+	return work >= LS_EXPLAINS * grown;
 }
 
-static double
-pulse_grown_mean(const struct ls_pulse *p, const struct ls_pulse_means *m)
-{
-	return m->free_s / p->base.free_s - 1;
-}
-
-/* Slower than it was, and not for as much more work? Once it is on, by the mean, too.
- */
+/* Slower than it was, and not for as much more work? */
 static bool
 pulse_is_slow(const struct ls_pulse *p, const struct ls_pulse_means *m)
 {
 	double grown = m->step_s / p->base.step_s - 1;
 
-	if (grown >= fmax(PULSE_LEAST, PULSE_NOISE * p->noise))
-		return !pulse_is_work(p, m, grown);
-	grown = pulse_grown_mean(p, m);
-	return p->on && grown >= PULSE_MEAN_LEAST && !pulse_is_work(p, m, grown);
-}
-
-/* The first blocks: one of them may be of a start, so medians. */
-static void
-pulse_learn_means(struct ls_pulse *p)
-{
-	double copy[LS_PULSE_WARM];
-
-	memcpy(copy, p->means, sizeof(copy));
-	p->base.free_s = ls_stats_median(copy, LS_PULSE_WARM);
-	p->mean_noise = fmax(LS_MAD_TO_SIGMA *
-			ls_stats_mad(copy, LS_PULSE_WARM, p->base.free_s) /
-			p->base.free_s,
-		PULSE_MEAN_FLOOR);
+	return grown >= fmax(LS_VISIBLE, LS_PULSE_NOISE * p->noise) &&
+		!pulse_is_work(p, m, grown);
 }
 
 static void
 pulse_learn(struct ls_pulse *p, const struct ls_pulse_means *m, double noise)
 {
-	double share =
-		p->blocks < LS_PULSE_WARM ? 1.0 / (p->blocks + 1) : 1 / PULSE_ADAPT;
+	double share = p->blocks < LS_BLOCKS_WARM ? 1.0 / (p->blocks + 1)
+						  : 1.0 / LS_DETECT_WARM;
 
-	if (p->blocks == LS_PULSE_WARM)
-		p->mean_noise +=
-			(LS_MEAN_ABS_TO_SIGMA *
-					fmin(fabs(pulse_grown_mean(p, m)),
-						PULSE_MEAN_NOISE * p->mean_noise) -
-				p->mean_noise) *
-			share;
 	pulse_add(&p->base, m, share);
 	p->noise += (noise - p->noise) * share;
-	p->blocks += p->blocks < LS_PULSE_WARM;
-	/* they have just become so many */
-	if (p->blocks == LS_PULSE_WARM && !(p->mean_noise > 0))
-		pulse_learn_means(p);
+	p->blocks += p->blocks < LS_BLOCKS_WARM;
 }
 
 /* One more block from which on it is, or may be, slow. */
@@ -164,8 +101,8 @@ pulse_gather(struct ls_pulse_from *from, const struct ls_pulse *p,
 			.t_us = p->first_us };
 		from->now = *m;
 	}
-	from->steps += LS_PULSE_BLOCK;
-	pulse_add(&from->now, m, (double)LS_PULSE_BLOCK / (double)from->steps);
+	from->steps += LS_BLOCK;
+	pulse_add(&from->now, m, (double)LS_BLOCK / (double)from->steps);
 	from->last = (double)(p->first_step - from->step);
 	from->n++;
 	from->x += from->last;
@@ -184,35 +121,11 @@ ls_pulse_slope(const struct ls_pulse *p)
 	double slope = xy / xx, rest = f->yy - f->y * f->y / f->n - slope * xy;
 	double grown = f->y / f->n + slope * (f->last - f->x / f->n) - p->base.step_s;
 
-	return f->n > 2 && xx > 0 && slope * f->last >= PULSE_RAMP * grown &&
+	return f->n > 2 && xx > 0 && slope * f->last >= LS_HALF * grown &&
 			slope * sqrt(xx) >=
-				PULSE_RAMP_SURE * sqrt(fmax(rest, 0) / (f->n - 2))
+				LS_PULSE_RAMP_SURE * sqrt(fmax(rest, 0) / (f->n - 2))
 		? slope
 		: 0;
-}
-
-/* A CUSUM of the means of blocks: where a few steps of each are long. Is that enough?
- */
-static bool
-pulse_sum_means(struct ls_pulse *p, const struct ls_pulse_means *m)
-{
-	double grown = pulse_grown_mean(p, m);
-
-	p->c = fmax(0,
-		p->c + ls_stats_clip(grown / p->mean_noise, PULSE_MEAN_CLIP) -
-			PULSE_MEAN_DRIFT);
-	if (p->c == 0) {
-		p->mean.steps = 0;
-		return false;
-	}
-	pulse_gather(&p->mean, p, m);
-	grown = p->mean.now.free_s - p->base.free_s;
-	return p->c >= PULSE_MEAN_FINDING &&
-		p->mean.steps >= LS_PULSE_ROW * LS_PULSE_BLOCK &&
-		grown >= PULSE_MEAN_LEAST * p->base.free_s &&
-		p->mean.now.burst_s - p->base.burst_s >=
-		PULSE_BURST_LEAST * p->base.free_s &&
-		p->mean.now.wait_s - p->base.wait_s >= PULSE_MEAN_WAIT * grown;
 }
 
 /* One more block of the kind that is waited for: slow ones, or once it is on, those
@@ -220,7 +133,7 @@ pulse_sum_means(struct ls_pulse *p, const struct ls_pulse_means *m)
 static void
 pulse_count(struct ls_pulse *p, const struct ls_pulse_means *m)
 {
-	bool slow = pulse_is_slow(p, m), sum = !p->on && pulse_sum_means(p, m);
+	bool slow = pulse_is_slow(p, m);
 
 	if (!p->on && !slow)
 		p->since.steps = 0;
@@ -230,12 +143,6 @@ pulse_count(struct ls_pulse *p, const struct ls_pulse_means *m)
 	if (p->row >= LS_PULSE_ROW) {
 		p->on = !p->on;
 		p->row = 0;
-		p->c = 0;
-		p->mean.steps = 0;
-	} else if (sum && !slow) { /* else its medians will tell */
-		p->on = true;
-		p->row = 0;
-		p->since = p->mean;
 	}
 }
 
@@ -253,7 +160,6 @@ ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
 		p->first_us = row->begin_us;
 	}
 	p->mean_times[p->n] = s->mean_s;
-	p->free_times[p->n] = fmax(s->mean_s - s->own_s, PULSE_FREE_LEAST * s->mean_s);
 	p->times[p->n++] = s->duration_s;
 	p->spoilt |= s->found;
 	p->explained_s = fmax(p->explained_s, s->explained_s);
@@ -262,21 +168,20 @@ ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
 		p->sum.least_s += s->least_s;
 		p->least_n++;
 	}
-	if (p->n < LS_PULSE_BLOCK)
+	if (p->n < LS_BLOCK)
 		return false;
 	m = pulse_block(p, &noise);
-	if (p->blocks == LS_PULSE_WARM)
-		p->spoilt |= p->explained_s >
-			PULSE_YIELD * fmax(m.mean_s - p->base.mean_s, 0);
+	if (p->blocks == LS_BLOCKS_WARM)
+		p->spoilt |=
+			p->explained_s > LS_HALF * fmax(m.mean_s - p->base.mean_s, 0);
 	if (p->spoilt) {
 		if (!p->on)
 			p->row = 0;
-	} else if (p->blocks < LS_PULSE_WARM) {
-		p->means[p->blocks] = m.free_s;
+	} else if (p->blocks < LS_BLOCKS_WARM) {
 		pulse_learn(p, &m, noise);
 	} else {
 		pulse_count(p, &m);
-		if (!p->on && p->row == 0 && p->c < PULSE_MEAN_FINDING / 2)
+		if (!p->on && p->row == 0)
 			pulse_learn(p, &m, noise);
 	}
 	memset(&p->sum, 0, sizeof(p->sum));

@@ -6,15 +6,12 @@
  * What all workers share shows in no residual: input that starves all, a slower network
  * file system, a new program. Six blocks in a row of which the median step takes longer
  * by max(5 %, 1.25 of a step's own noise) are a finding, unless something else explains
- * them (a worker, a collective), or there is as much more work. So are means of blocks
- * that grow by 10 % and more than their noise (a CUSUM over six at least), if it is
- * waits that grow, by nobody's own work, and 5 % of the step time is of steps twice as
- * long as usual: packets that are lost hold up whoever waits for them, now this worker,
- * now that. (A little more for minutes, of own work or waits, is what shared machines
+ * them (a worker, a collective), or there is as much more work. (A
+ * little more for minutes, of own work or waits, is what shared machines
  * do to all steps, in clean runs too.)
  *
  * Owner:   one job of the engine. Pure.
- * Units:   seconds; blocks of LS_PULSE_BLOCK steps.
+ * Units:   seconds; blocks of LS_BLOCK steps.
  * Errors:  none.
  * Limits:  means of phases are over at most LS_PULSE_WORKERS workers of a step.
  * Source:  thirteen recorded runs of real jobs: clean ones stay below 0.13 with step
@@ -24,28 +21,21 @@
 #ifndef LS_COLLECTOR_PULSE_H
 #define LS_COLLECTOR_PULSE_H
 
+#include "collector/engine/params.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "collector/engine/join/steps.h"
 
-#define LS_PULSE_BLOCK 16 /* steps */
-#define LS_PULSE_WARM 8 /* blocks to learn what is normal */
-#define LS_PULSE_ROW 6 /* blocks in a row, up and down */
 #define LS_PULSE_WORKERS 32
-#define LS_PULSE_CLIP 4.0 /* medians: one step says no more than this */
 
 /* What steps were like, on average. */
 struct ls_pulse_means {
 	/* median of the block, then a mean of blocks */
 	double step_s;
 	/* mean of the block, over workers too, none of its steps more than
-	 * LS_PULSE_CLIP medians */
+	 * LS_CLIP medians */
 	double mean_s;
-	/* the same without what one worker had more to do than the others */
-	double free_s;
-	/* of that, what steps of more than twice their median are longer by */
-	double burst_s;
 	double wait_s; /* mean over workers; 0 = not marked */
 	double least_s; /* least wait of a worker: after all have arrived; NaN = not known */
 	double phase_s[LS_PHASE_COUNT]; /* means over workers; 0 = not marked */
@@ -55,8 +45,6 @@ struct ls_pulse_means {
 /* A closed step. */
 struct ls_pulse_sample {
 	double duration_s, mean_s; /* median and mean over workers */
-	/* one of them had so much more to do than the others */
-	double own_s;
 	bool found; /* another finding holds it up */
 	double explained_s; /* a suspect's own work does, by so much */
 	double least_s; /* least wait of a worker; NaN = not known */
@@ -75,9 +63,7 @@ struct ls_pulse_from {
 
 struct ls_pulse {
 	/* of the block so far: medians and means over workers, */
-	double times[LS_PULSE_BLOCK], mean_times[LS_PULSE_BLOCK];
-	/* the same without what one had more to do */
-	double free_times[LS_PULSE_BLOCK];
+	double times[LS_BLOCK], mean_times[LS_BLOCK];
 	struct ls_pulse_means sum;
 	size_t n, phase_n, least_n; /* steps, cells and least waits in it */
 	bool spoilt; /* something else is found in a step of it */
@@ -86,14 +72,10 @@ struct ls_pulse {
 	int64_t first_us;
 	struct ls_pulse_means base; /* of healthy blocks */
 	double noise; /* of single steps, ratio to their median */
-	double mean_noise; /* of means of blocks, likewise */
-	double means[LS_PULSE_WARM]; /* of the first blocks */
-	double c; /* statistic of the means */
 	uint32_t blocks; /* learned */
 	/* blocks in a row that are slower; while on: that are not */
 	uint32_t row;
 	struct ls_pulse_from since; /* slow, or will be if it goes on */
-	struct ls_pulse_from mean; /* likewise by the means */
 	bool on; /* slower as a whole */
 };
 

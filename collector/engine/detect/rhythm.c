@@ -7,34 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RHYTHM_USUAL 5.0 /* times what is usual: an event */
-#define RHYTHM_LARGE 10.0 /* a large one */
-#define RHYTHM_FOLLOW 64.0 /* steps over which what is usual follows */
-#define RHYTHM_APART 4u /* steps: closer ones of the same worker are one */
-/* Periods. */
-/* events of one kind differ by no more than this factor */
-#define RHYTHM_LIKE 2.0
-#define RHYTHM_GAPS_MAX 7u /* equal ones */
-#define RHYTHM_GAPS 4u /* of long periods in steps: */
-#define RHYTHM_LONG 64.0 /* shorter ones are equal by chance more often */
-#define RHYTHM_SHORTEST 16.0
-#define RHYTHM_JITTER 0.01 /* of a period in steps: programs count well; */
-#define RHYTHM_JITTER_TIME 0.05 /* of one in time; */
-#define RHYTHM_JITTER_STEPS 1.5 /* at least so many steps */
-#define RHYTHM_COST 0.001 /* of the time: less is not worth a word */
-#define RHYTHM_OVER 2.5 /* periods without an event: it is over */
-#define RHYTHM_PHASE 0.8 /* a phase has it */
-/* Rotating. */
-#define RHYTHM_NAMED_COST 0.02 /* of the time, where a phase has it */
-#define RHYTHM_UNNAMED_COST 0.03
-#define RHYTHM_UNNAMED_WORKERS 8u
-#define RHYTHM_FEWEST_WORKERS 4u
-#define RHYTHM_MOST_EVENTS 6u /* of one worker; of few workers, twice their share */
-#define RHYTHM_DIFFERENT 6u /* workers; of few, three in four; */
-/* three pairs that share a core at the same time are no rotation */
-#define RHYTHM_UNNAMED_DIFFERENT 10u
-#define RHYTHM_SPAN 4096u /* steps in which the events must be */
-
 void
 ls_rhythm_fini(struct ls_rhythm *r)
 {
@@ -63,7 +35,7 @@ ls_rhythm_reset_worker(struct ls_rhythm *r, uint32_t slot)
 bool
 ls_rhythm_is_event(const struct ls_rhythm *r, double excess_s, double step_s)
 {
-	return excess_s >= fmax(LS_RHYTHM_LEAST * step_s, RHYTHM_USUAL * r->usual_s) &&
+	return excess_s >= fmax(LS_VISIBLE * step_s, LS_RHYTHM_USUAL * r->usual_s) &&
 		r->usual_s > 0;
 }
 
@@ -76,7 +48,8 @@ rhythm_keep(struct ls_rhythm *r, const struct ls_rhythm_event *ev)
 	if (r->event == NULL)
 		return false;
 	for (size_t i = 0;
-		i < r->count && rhythm_event(r, i)->step + RHYTHM_APART > ev->step; i++)
+		i < r->count && rhythm_event(r, i)->step + LS_RHYTHM_APART > ev->step;
+		i++)
 		if (rhythm_event(r, i)->slot == ev->slot)
 			return false;
 	r->event[r->head] = *ev;
@@ -91,17 +64,17 @@ rhythm_keep(struct ls_rhythm *r, const struct ls_rhythm_event *ev)
  * most one more than gaps are needed. */
 static size_t
 rhythm_alike(const struct ls_rhythm *r,
-	const struct ls_rhythm_event *ret_events[RHYTHM_GAPS_MAX + 1])
+	const struct ls_rhythm_event *ret_events[LS_RHYTHM_GAPS_MAX + 1])
 {
 	const struct ls_rhythm_event *newest = rhythm_event(r, 0);
 	size_t n = 0;
 
-	for (size_t i = 0; i < r->count && n <= RHYTHM_GAPS_MAX; i++) {
+	for (size_t i = 0; i < r->count && n <= LS_RHYTHM_GAPS_MAX; i++) {
 		const struct ls_rhythm_event *ev = rhythm_event(r, i);
 
 		if (ev->slot != newest->slot ||
-			ev->excess_s > RHYTHM_LIKE * newest->excess_s ||
-			RHYTHM_LIKE * ev->excess_s < newest->excess_s)
+			LS_HALF * (double)ev->excess_s > (double)newest->excess_s ||
+			(double)ev->excess_s < LS_HALF * (double)newest->excess_s)
 			continue;
 		ret_events[n++] = ev;
 	}
@@ -114,7 +87,7 @@ static bool
 rhythm_is_equal(const double *gap, size_t n, double ratio, double least,
 	double *ret_period)
 {
-	double copy[RHYTHM_GAPS_MAX], period, jitter;
+	double copy[LS_RHYTHM_GAPS_MAX], period, jitter;
 	size_t twice = 0;
 
 	memcpy(copy, gap, n * sizeof(*gap));
@@ -136,7 +109,7 @@ static bool
 rhythm_gaps(const struct ls_rhythm_event *const *event, size_t gaps, double step_s,
 	struct ls_rhythm_period *p)
 {
-	double steps[RHYTHM_GAPS_MAX], seconds[RHYTHM_GAPS_MAX], span_s, span;
+	double steps[LS_RHYTHM_GAPS_MAX], seconds[LS_RHYTHM_GAPS_MAX], span_s, span;
 
 	for (size_t i = 0; i < gaps; i++) {
 		steps[i] = (double)(event[i]->step - event[i + 1]->step);
@@ -145,18 +118,18 @@ rhythm_gaps(const struct ls_rhythm_event *const *event, size_t gaps, double step
 	span = (double)(event[0]->step - event[gaps]->step);
 	span_s = (double)(event[0]->t_us - event[gaps]->t_us) * 1e-6;
 	if (!p->in_time) {
-		if (!rhythm_is_equal(steps, gaps, RHYTHM_JITTER, RHYTHM_JITTER_STEPS,
+		if (!rhythm_is_equal(steps, gaps, LS_LEAST, LS_RHYTHM_JITTER_STEPS,
 			    &p->steps))
 			return false;
 		p->seconds = p->steps * span_s / span;
 	} else {
-		if (!rhythm_is_equal(seconds, gaps, RHYTHM_JITTER_TIME,
-			    RHYTHM_JITTER_STEPS * step_s, &p->seconds) ||
+		if (!rhythm_is_equal(seconds, gaps, LS_VISIBLE,
+			    LS_RHYTHM_JITTER_STEPS * step_s, &p->seconds) ||
 			!(span_s > 0))
 			return false;
 		p->steps = p->seconds * span / span_s;
 	}
-	return p->steps >= RHYTHM_SHORTEST;
+	return p->steps >= LS_BLOCK;
 }
 
 /* The period of n events, newest first, in steps or in time; how many gaps it took. */
@@ -164,14 +137,15 @@ static bool
 rhythm_period(const struct ls_rhythm_event *const *event, size_t n, bool in_time,
 	double step_s, struct ls_rhythm_period *p, size_t *ret_gaps)
 {
-	*ret_gaps = in_time ? RHYTHM_GAPS_MAX : RHYTHM_GAPS;
+	*ret_gaps = in_time ? LS_RHYTHM_GAPS_MAX : LS_RHYTHM_GAPS;
 	p->in_time = in_time;
 	if (n <= *ret_gaps || !rhythm_gaps(event, *ret_gaps, step_s, p))
 		return false;
-	if (p->steps >= RHYTHM_LONG || in_time)
+	if (p->steps >= LS_DETECT_WARM || in_time)
 		return true;
-	*ret_gaps = RHYTHM_GAPS_MAX;
-	return n > RHYTHM_GAPS_MAX && rhythm_gaps(event, RHYTHM_GAPS_MAX, step_s, p);
+	*ret_gaps = LS_RHYTHM_GAPS_MAX;
+	return n > LS_RHYTHM_GAPS_MAX &&
+		rhythm_gaps(event, LS_RHYTHM_GAPS_MAX, step_s, p);
 }
 
 /* Which phase most of some events was in: what the steps spent in it beyond the steps
@@ -220,7 +194,7 @@ ls_rhythm_period_of(const struct ls_rhythm *r, size_t slot)
 static void
 rhythm_periodic(struct ls_rhythm *r, double step_s)
 {
-	const struct ls_rhythm_event *event[RHYTHM_GAPS_MAX + 1];
+	const struct ls_rhythm_event *event[LS_RHYTHM_GAPS_MAX + 1];
 	struct ls_rhythm_period p = { .on = true, .slot = rhythm_event(r, 0)->slot },
 				*known;
 	size_t n = rhythm_alike(r, event), gaps;
@@ -232,7 +206,7 @@ rhythm_periodic(struct ls_rhythm *r, double step_s)
 	for (size_t i = 0; i <= gaps; i++)
 		excess += (double)event[i]->excess_s;
 	p.excess_s = excess / (double)(gaps + 1);
-	if (p.excess_s < RHYTHM_COST * p.steps * step_s)
+	if (p.excess_s < LS_NOTHING * p.steps * step_s)
 		return;
 	known = rhythm_find(r, p.slot, true);
 	if (known == NULL)
@@ -274,11 +248,11 @@ static bool
 rhythm_changes(uint32_t workers, uint32_t most, size_t of, bool named)
 {
 	double few = (double)of, events = LS_RHYTHM_ROTATING;
-	uint32_t different = named ? RHYTHM_DIFFERENT : RHYTHM_UNNAMED_DIFFERENT;
+	double different = named ? LS_QUARTER * events : LS_RHYTHM_UNNAMED;
 
-	return of >= RHYTHM_FEWEST_WORKERS &&
-		workers >= fmin(different, ceil(0.75 * few)) &&
-		most <= fmax(RHYTHM_MOST_EVENTS, 2 * events / few);
+	return of >= LS_MANY &&
+		workers >= fmin(different, ceil((1 - LS_QUARTER) * few)) &&
+		most <= fmax(LS_QUARTER * events, 2 * events / few);
 }
 
 /* The newest events, of those only the large ones or all; at most LS_RHYTHM_ROTATING.
@@ -325,15 +299,14 @@ rhythm_rotates(const struct ls_rhythm *r, const struct ls_rhythm_sample *s, bool
 	rhythm_who(event, n, &now.workers, &most);
 	now.most_ratio = (double)most / (double)n;
 	rhythm_phase(event, n, &now.phase, &now.phase_ratio);
-	named = now.phase_ratio >= RHYTHM_PHASE &&
+	named = now.phase_ratio >= LS_EXPLAINS &&
 		(now.phase == LS_PHASE_GC || now.phase == LS_PHASE_COMPILE ||
 			now.phase == LS_PHASE_INPUT_WAIT || now.phase == LS_PHASE_H2D);
-	if (!named && (!large || s->workers < RHYTHM_UNNAMED_WORKERS))
+	if (!named && (!large || s->workers < LS_RHYTHM_JOB))
 		return false;
-	least = (named ? RHYTHM_NAMED_COST : RHYTHM_UNNAMED_COST) * s->step_s;
+	least = (named ? 2 * LS_LEAST : LS_ROTATING_COST) * s->step_s;
 	*ret_rotating = now;
-	return span <= RHYTHM_SPAN &&
-		rhythm_changes(now.workers, most, s->workers, named) &&
+	return rhythm_changes(now.workers, most, s->workers, named) &&
 		now.cost_s >= least;
 }
 
@@ -385,16 +358,17 @@ rhythm_relax(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 		struct ls_rhythm_period *p = &r->period[i];
 
 		if (p->on &&
-			(double)(s->event.step - p->last_step) > RHYTHM_OVER * p->steps)
+			(double)(s->event.step - p->last_step) >
+				LS_RHYTHM_OVER * p->steps)
 			p->on = false;
 	}
-	if (!r->rotating.on || s->event.step % 16 != 0)
+	if (!r->rotating.on || s->event.step % LS_BLOCK != 0)
 		return;
 	n = rhythm_newest(r, false, event);
 	for (size_t i = 0; i < n; i++)
 		excess += fmin((double)event[i]->excess_s, s->step_s);
 	if (n == 0 ||
-		excess < RHYTHM_NAMED_COST / 2 * s->step_s *
+		excess < LS_LEAST * s->step_s *
 				(double)(s->event.step - event[n - 1]->step + 1))
 		r->rotating.on = false;
 }
@@ -408,7 +382,7 @@ ls_rhythm_step(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 	if (!(s->step_s > 0) || !(excess >= 0))
 		return;
 	if (s->own && ls_rhythm_is_event(r, excess, s->step_s)) {
-		ev.large = excess >= RHYTHM_LARGE * r->usual_s;
+		ev.large = excess >= 2 * LS_RHYTHM_USUAL * r->usual_s;
 		if (rhythm_keep(r, &ev)) {
 			rhythm_periodic(r, s->step_s);
 			rhythm_rotating(r, s);
@@ -418,8 +392,8 @@ ls_rhythm_step(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 	/* The median, by steps to where it is: what is far from it counts no more than
 	 * what is near. */
 	if (!(r->usual_s > 0))
-		r->usual_s = fmax(excess, 1e-3 * s->step_s);
+		r->usual_s = fmax(excess, LS_NOTHING * s->step_s);
 	else
-		r->usual_s *= excess > r->usual_s ? 1 + 1 / RHYTHM_FOLLOW
-						  : 1 - 1 / RHYTHM_FOLLOW;
+		r->usual_s *= excess > r->usual_s ? 1 + 1.0 / LS_DETECT_WARM
+						  : 1 - 1.0 / LS_DETECT_WARM;
 }

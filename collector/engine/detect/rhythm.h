@@ -8,7 +8,7 @@
  *  anybody, such as garbage collection
  *
  * Such a step is an event: the last worker comes so much after the next one as
- * LS_RHYTHM_LEAST of a step and several times what is usual for the last one, and its
+ * LS_VISIBLE of a step and several times what is usual for the last one, and its
  * own work has it. Several in a row by one worker are one. Workers of whom something
  * else is found are told there.
  *
@@ -27,6 +27,7 @@
 #ifndef LS_COLLECTOR_RHYTHM_H
 #define LS_COLLECTOR_RHYTHM_H
 
+#include "collector/engine/params.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,8 +35,6 @@
 
 #define LS_RHYTHM_EVENTS 256u
 #define LS_RHYTHM_PERIODS 8u
-#define LS_RHYTHM_LEAST 0.05 /* of the step time */
-#define LS_RHYTHM_ROTATING 24u /* events that are looked at */
 
 /* A step that somebody holds up. */
 struct ls_rhythm_event {

@@ -9,31 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCALES_TAIL 1e-6 /* a look and job */
-#define SCALES_LEAST_CHANGE 0.005 /* of a step */
-#define SCALES_LEAST_LEVEL 0.02
-#define SCALES_PATIENT 0.05 /* what is larger needs less patience */
-#define SCALES_LEVEL_STEPS 32u /* before which nobody is slow from the start */
-/* workers of a role differ by so much for good: a prior, worth so many peers */
-#define SCALES_SPREAD 0.01
-#define SCALES_WEIGHT 4.0
-#define SCALES_FLOOR 3e-4 /* no spread is less */
-#define SCALES_CLIP 3.0 /* spreads: so far an outlier counts */
-#define SCALES_FREEDOM 60.0 /* degrees of freedom, at most, */
-#define SCALES_TAILS 10.0 /* and at least, however long the tails of noise are */
-#define SCALES_BORROW 20.0 /* fewer: the spread of a shorter window is better known */
-#define SCALES_MARGIN 1.25 /* so much more than others have shown */
-#define SCALES_OTHERS 0.05 /* of the others must have shown it, */
-#define SCALES_OTHERS_LEAST 2.0 /* and so many */
-/* slow alike from the start: so many, more than one in so many where there are few, or so
- * much of many, are the structure of the job */
-#define SCALES_MANY 4.0
-#define SCALES_MANY_SHARE 0.0625
-#define SCALES_BEGINS 0.25 /* of an excess: a window before has shown it already */
-#define SCALES_SAID_PAST 16u /* windows that tell when something began */
-#define SCALES_ENDS 0.5 /* of an excess: less is not the same, or it is over */
-#define SCALES_ROUNDED 0.9 /* of a length in seconds: units are whole */
-#define SCALES_EACH 16u /* of so many peers each is judged without itself */
 #define SCALES_SAMPLE 32u /* of more, the past of so many is looked at */
 #define SCALES_AT_ONCE 256u /* of more, the past is looked at in the steps of a unit */
 
@@ -164,8 +139,9 @@ scales_freedom(const struct scales_sums *sums)
 	double excess = sums->fourth * sums->n / (sums->square * sums->square) - 3 -
 		2 * sqrt(24 / sums->n);
 
-	return excess > 0 ? fmax(fmin(4 + 6 / excess, SCALES_FREEDOM), SCALES_TAILS)
-			  : SCALES_FREEDOM;
+	return excess > 0
+		? fmax(fmin(4 + 6 / excess, LS_SCALES_FREEDOM), LS_SCALES_TAILS)
+		: LS_SCALES_FREEDOM;
 }
 
 /* What windows of one length vary by in time. */
@@ -201,7 +177,7 @@ scales_middle(struct ls_scales *s, unsigned row, const uint32_t *list, size_t m,
 		if (list[i] != skip && !isnan(of[list[i]]))
 			s->scratch[n++] = (double)of[list[i]];
 	p.middle = ls_stats_median(s->scratch, n);
-	limit = SCALES_CLIP *
+	limit = LS_SIGMAS *
 		fmax(LS_MAD_TO_SIGMA * ls_stats_mad(s->scratch, n, p.middle), spread);
 	for (size_t i = 0; i < n; i++) /* distances from the median now */
 		p.square += fmin(s->scratch[i], limit) * fmin(s->scratch[i], limit);
@@ -258,7 +234,7 @@ static struct scales_spread
 scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t skip, bool jump)
 {
-	size_t stride = m <= SCALES_EACH ? 1 : (m + SCALES_SAMPLE - 1) / SCALES_SAMPLE;
+	size_t stride = m <= LS_SIXTEENTH ? 1 : (m + SCALES_SAMPLE - 1) / SCALES_SAMPLE;
 	struct scales_sums peer[SCALES_SAMPLE], all = { 0 };
 	double windows, peers;
 	size_t n = 0;
@@ -267,7 +243,7 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 		peer[n] = scales_sums(s, length, list[i], jump);
 		n += list[i] != skip && peer[n].n > 0;
 	}
-	for (size_t k = 0; n > 2 && k * SCALES_EACH < n; k++)
+	for (size_t k = 0; n > 2 && k * LS_SIXTEENTH < n; k++)
 		scales_leave_out(peer, n--);
 	for (size_t i = 0; i < n; i++) {
 		all.n += peer[i].n;
@@ -277,7 +253,7 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	peers = (double)n;
 	windows = all.n - peers;
 	if (!(windows > 0))
-		return (struct scales_spread){ NAN, 0, 1, SCALES_FREEDOM };
+		return (struct scales_spread){ NAN, 0, 1, LS_SCALES_FREEDOM };
 	return (struct scales_spread){ sqrt(all.square / windows *
 					       (1 + M_PI_2 * peers / all.n)),
 		windows, 1, scales_freedom(&all) };
@@ -310,24 +286,25 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 	struct scales_peers p;
 
 	p.in_time = scales_varies(s, length, list, m, skip, &p.jumps);
-	for (unsigned k = length; k-- > 0 && p.in_time.windows < SCALES_BORROW;) {
+	for (unsigned k = length; k-- > 0 && p.in_time.windows < LS_SCALES_BORROW;) {
 		struct scales_spread jumps,
 			shorter = scales_varies(s, k, list, m, skip, &jumps);
 
-		if (jumps.windows >= SCALES_BORROW)
+		if (jumps.windows >= LS_SCALES_BORROW)
 			p.in_time.apart = fmin(p.in_time.apart, shorter.apart);
 		p.in_time.sigma = fmax(p.in_time.sigma,
-			shorter.sigma * pow(2, -0.25 * (double)(length - k)));
+			shorter.sigma *
+				pow(2, -LS_SCALES_POWER * (double)(length - k)));
 		if (shorter.windows > p.in_time.windows) {
 			p.in_time.freedom = shorter.freedom;
-			p.in_time.windows = fmin(shorter.windows, SCALES_BORROW);
+			p.in_time.windows = fmin(shorter.windows, LS_SCALES_BORROW);
 		}
 	}
 	p.change = scales_middle(s, LS_SCALES_CHANGE, list, m, skip,
-		fmax(p.in_time.sigma, SCALES_FLOOR));
-	p.level = scales_middle(s, LS_SCALES_NOW, list, m, skip, SCALES_SPREAD);
+		fmax(p.in_time.sigma, LS_SCALES_FLOOR));
+	p.level = scales_middle(s, LS_SCALES_NOW, list, m, skip, LS_LEAST);
 	p.jump = scales_middle(s, LS_SCALES_JUMP, list, m, skip,
-		fmax(p.jumps.sigma, SCALES_FLOOR));
+		fmax(p.jumps.sigma, LS_SCALES_FLOOR));
 	return p;
 }
 
@@ -348,9 +325,9 @@ static bool
 scales_is_usual(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t slot, bool jump, double excess)
 {
-	return scales_others(list, m, slot, excess / SCALES_MARGIN,
+	return scales_others(list, m, slot, LS_EXPLAINS * excess,
 		       scales_shown(s, length, jump, 0)) >=
-		fmax(SCALES_OTHERS_LEAST, floor(SCALES_OTHERS * (double)(m - 1)));
+		fmax(LS_SCALES_OTHERS_LEAST, floor(LS_SCALES_OTHERS * (double)(m - 1)));
 }
 
 /* Are so many others half as slow now that this is the structure of the job? */
@@ -358,11 +335,11 @@ static bool
 scales_is_structure(const struct ls_scales *s, const uint32_t *list, size_t m,
 	size_t slot, double level)
 {
-	return scales_others(list, m, slot, level * SCALES_ENDS,
+	return scales_others(list, m, slot, level * LS_HALF,
 		       scales_row(s, LS_SCALES_NOW)) +
 		1 >=
-		fmax(SCALES_MANY_SHARE * (double)m,
-			fmin(SCALES_MANY, (double)m / SCALES_MANY + 1));
+		fmax((double)m / LS_SIXTEENTH,
+			fmin(LS_MANY, LS_QUARTER * (double)m + 1));
 }
 
 static double
@@ -379,7 +356,7 @@ scales_is_hasty(const struct ls_scales *s, unsigned length, double excess)
 
 	return s->seen_s < LS_SCALES_YOUNG_S &&
 		scales_seconds(s, length) <
-		SCALES_ROUNDED * patience_s * fmin(1, SCALES_PATIENT / excess);
+		LS_SCALES_ROUNDED * patience_s * fmin(1, LS_VISIBLE / excess);
 }
 
 /* May an excess count: is it not what others have shown, does it last, and long enough? */
@@ -391,8 +368,7 @@ scales_counts(const struct ls_scales *s, unsigned length, const uint32_t *list,
 
 	return !scales_is_hasty(s, length, excess) &&
 		!scales_is_usual(s, length, list, m, slot, jump, excess) &&
-		ls_scales_said(s, LS_SCALES_LEAST, slot) >=
-		usual + SCALES_BEGINS * excess;
+		ls_scales_said(s, LS_SCALES_LEAST, slot) >= usual + LS_QUARTER * excess;
 }
 
 /* Is this beyond what its peers vary by, in time and now? */
@@ -404,12 +380,11 @@ scales_is_beyond(const struct ls_scales *s, const struct scales_middle *now,
 
 	if (!(now->n > 0 && sigma >= 0))
 		return false;
-	among = sqrt((now->square + SCALES_WEIGHT * sigma * sigma) /
-		(now->n + SCALES_WEIGHT));
+	among = sqrt((now->square + LS_PRIOR * sigma * sigma) / (now->n + LS_PRIOR));
 	return ls_scales_student((excess - now->middle) /
-			       fmax(fmax(sigma, among), SCALES_FLOOR),
+			       fmax(fmax(sigma, among), LS_SCALES_FLOOR),
 		       (unsigned)fmax(fmin(in_time->windows, in_time->freedom), 3)) <
-		SCALES_TAIL / (double)s->count;
+		LS_SCALES_TAIL / (double)s->count;
 }
 
 /* Is the change of a worker, its jump, or its level, beyond what its peers vary by? Its excess,
@@ -423,25 +398,25 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 	double level = (double)scales_row(s, LS_SCALES_NOW)[slot], among;
 	double before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot];
 
-	if (change > SCALES_LEAST_CHANGE &&
+	if (change > LS_LEAST / 2 &&
 		scales_is_beyond(s, &p->change, &p->in_time, change) &&
 		scales_counts(s, length, list, m, slot, false, change))
 		return change;
-	if (jump > SCALES_LEAST_CHANGE && level > SCALES_ENDS * jump &&
-		p->jumps.windows >= SCALES_BORROW &&
+	if (jump > LS_LEAST / 2 && level > LS_HALF * jump &&
+		p->jumps.windows >= LS_SCALES_BORROW &&
 		scales_is_beyond(s, &p->jump, &p->jumps, jump) &&
 		scales_counts(s, length, list, m, slot, true, jump))
 		return jump;
-	if (!(level > SCALES_LEAST_LEVEL) || before < SCALES_ENDS * level ||
-		s->units * s->unit_data * LS_SCALES_DATUM < SCALES_LEVEL_STEPS)
+	if (!(level > 2 * LS_LEAST) || before < LS_HALF * level ||
+		s->units * s->unit_data * LS_SCALES_DATUM < LS_DETECT_WARM / 2)
 		return 0;
-	among = sqrt((p->level.square + SCALES_WEIGHT * SCALES_SPREAD * SCALES_SPREAD) /
-		(p->level.n + SCALES_WEIGHT));
+	among = sqrt((p->level.square + LS_PRIOR * LS_LEAST * LS_LEAST) /
+		(p->level.n + LS_PRIOR));
 	if (ls_scales_student(level / fmax(among, p->in_time.sigma),
-		    (unsigned)fmax(fmin(p->level.n + SCALES_WEIGHT,
+		    (unsigned)fmax(fmin(p->level.n + LS_PRIOR,
 					   fmax(p->in_time.windows,
-						   SCALES_TAILS * p->in_time.apart)),
-			    3)) < SCALES_TAIL / (double)s->count &&
+						   LS_SCALES_TAILS * p->in_time.apart)),
+			    3)) < LS_SCALES_TAIL / (double)s->count &&
 		scales_counts(s, length, list, m, slot, false, level) &&
 		!scales_is_structure(s, list, m, slot, level)) {
 		*ret_level = true;
@@ -465,7 +440,7 @@ ls_scales_say(struct ls_scales *s, size_t slot, double excess, double usual)
 {
 	unsigned length = LS_SCALES_LENGTHS - 1;
 
-	while (length > 0 && scales_past(s, length) < SCALES_SAID_PAST)
+	while (length > 0 && scales_past(s, length) < LS_ONSET_MIN)
 		length--;
 	scales_begin(s, 1u << length, slot, excess, usual);
 }
@@ -475,7 +450,7 @@ static uint64_t
 scales_lasted(const struct ls_scales *s, unsigned length, size_t slot)
 {
 	double least = ls_scales_said(s, LS_SCALES_USUAL, slot) +
-		SCALES_BEGINS * ls_scales_said(s, LS_SCALES_EXCESS, slot);
+		LS_QUARTER * ls_scales_said(s, LS_SCALES_EXCESS, slot);
 	uint64_t past = scales_past(s, length), k = 0;
 
 	while (k <= past && (double)scales_window(s, length, k)[slot] > least)
@@ -528,7 +503,7 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 		    *change = scales_row(s, LS_SCALES_CHANGE);
 	const float *excess = scales_row(s, LS_SCALES_EXCESS);
 	struct scales_peers peers = { 0 };
-	bool all = m > SCALES_EACH;
+	bool all = m > LS_SIXTEENTH;
 
 	if (all && counts)
 		peers = scales_measure(s, length, list, m, SCALES_NONE);
@@ -542,13 +517,13 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 			continue;
 		if ((s->named[slot] & bit) != 0) {
 			if (fmaxf(now[slot], change[slot]) <
-				(float)SCALES_ENDS * excess[slot])
+				(float)LS_HALF * excess[slot])
 				s->named[slot] = (uint16_t)(s->named[slot] & ~bit);
 			if (s->named[slot] == LS_SCALES_BORN)
 				s->named[slot] = 0;
 			continue;
 		}
-		if (!counts || !((double)now[slot] > SCALES_LEAST_CHANGE))
+		if (!counts || !((double)now[slot] > LS_LEAST / 2))
 			continue;
 		if (!all)
 			peers = scales_measure(s, length, list, m, slot);
@@ -691,7 +666,7 @@ scales_end_unit(struct ls_scales *s, const struct ls_blame_room *room)
 			scales_look(s, length, &room->sorted[room->start[r]],
 				room->start[r + 1] - room->start[r],
 				scales_seconds(s, length) >=
-					SCALES_ROUNDED * LS_SCALES_LEAST_S);
+					LS_SCALES_ROUNDED * LS_SCALES_LEAST_S);
 	}
 }
 

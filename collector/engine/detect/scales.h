@@ -56,16 +56,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "collector/engine/detect/onset.h"
+#include "collector/engine/params.h"
 #include "collector/engine/residual/blame.h"
 
-#define LS_SCALES_DATUM 4u /* steps of a datum */
-#define LS_SCALES_LEAST_S 3.0 /* shorter windows see the scheduler */
-#define LS_SCALES_LENGTHS 9u /* window lengths */
 #define LS_SCALES_BORN 0x8000u /* bit of named: by its level */
-#define LS_SCALES_PAST 64u /* windows of the past */
 #define LS_SCALES_UNITS 8u /* newest units: two windows of the second length */
-#define LS_SCALES_PATIENCE_S 60.0 /* shorter slowdowns of a young job are no finding */
-#define LS_SCALES_YOUNG_S 14400.0 /* host-seconds until the job knows itself */
 
 /* Rows of numbers, one a worker each: */
 enum ls_scales_row {

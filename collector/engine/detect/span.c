@@ -5,13 +5,6 @@
 
 #include <math.h>
 
-#define SPAN_RARE 20.0 /* medians that a step counts at most, in the mean size */
-#define SPAN_CLIP 2.0 /* mean sizes that it counts at most, in the search */
-#define SPAN_QUIETER 1.5 /* so much deeper than any fall before */
-#define SPAN_FALL 2.0 /* and so many mean sizes at least */
-#define SPAN_END 0.5 /* of the mean: less than that is none of it, at the end */
-#define SPAN_BEGIN 0.25 /* at the beginning; less, since what grows begins small */
-
 /* Mean size of the steps that are known, none for more than so many medians: rare ones
  * count, one alone does not. 0 = none. */
 static double
@@ -27,7 +20,7 @@ span_size(const double *excess, size_t n, double *scratch)
 		return 0;
 	median = ls_stats_median(scratch, known);
 	for (size_t i = 0; i < known; i++)
-		sum += fmin(scratch[i], SPAN_RARE * median);
+		sum += fmin(scratch[i], LS_SPAN_RARE * median);
 	return sum / (double)known;
 }
 
@@ -57,12 +50,12 @@ ls_span_find(const double *excess, size_t n, double *scratch)
 	for (size_t i = 0; i < n; i++)
 		scratch[i] = isnan(excess[i])
 			? NAN
-			: ls_stats_clip(excess[i], SPAN_CLIP * size);
+			: ls_stats_clip(excess[i], LS_SPAN_CLIP * size);
 	mean = span_mean(scratch, n);
 	if (!(mean > 0))
 		return span;
 	for (size_t i = 0; i < n; i++) {
-		sum += isnan(scratch[i]) ? 0 : scratch[i] - SPAN_END * mean;
+		sum += isnan(scratch[i]) ? 0 : scratch[i] - LS_HALF * mean;
 		if (sum >= top) { /* so the last fall was none of the end */
 			deepest = fmax(deepest, top - low);
 			top = low = sum;
@@ -70,14 +63,14 @@ ls_span_find(const double *excess, size_t n, double *scratch)
 		}
 		low = fmin(low, sum);
 	}
-	if (at > 0 && top - sum > SPAN_QUIETER * deepest + SPAN_FALL * size) {
+	if (at > 0 && top - sum > LS_SPAN_QUIETER * deepest + LS_SPAN_CLIP * size) {
 		span.end = at;
 		span.ended = true;
 	}
 	mean = span_mean(scratch, span.end);
 	sum = low = 0;
 	for (size_t i = 0; i < span.end / 2 && i < LS_SPAN_EARLY_MAX; i++) {
-		sum += isnan(scratch[i]) ? 0 : scratch[i] - SPAN_BEGIN * mean;
+		sum += isnan(scratch[i]) ? 0 : scratch[i] - LS_QUARTER * mean;
 		if (sum < low) {
 			low = sum;
 			span.first = i + 1;

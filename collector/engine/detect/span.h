@@ -16,10 +16,12 @@
 #ifndef LS_COLLECTOR_SPAN_H
 #define LS_COLLECTOR_SPAN_H
 
+#include "collector/engine/params.h"
 #include <stdbool.h>
 #include <stddef.h>
 
-#define LS_SPAN_EARLY_MAX 32u /* steps at the beginning that may be none of it */
+/* steps at the beginning that may be none of it */
+#define LS_SPAN_EARLY_MAX (LS_DETECT_WARM / 2)
 
 struct ls_span {
 	size_t first, end;

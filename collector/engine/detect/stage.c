@@ -9,17 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STAGE_DRIFT 0.55 /* of the CUSUM: that of a worker's chronic channel */
-/* long-run noise over that of one step, as supposed of workers at first */
-#define STAGE_INFLATION 1.75
-#define STAGE_STEPS 20u /* of an episode, before it is a finding */
-/* of its workers are late, in so many of the steps, by */
-#define STAGE_MOST 0.6
-#define STAGE_LIKE 0.5 /* so much of the stage's excess */
-#define STAGE_ADAPT 512.0 /* steps over which a healthy base follows */
-/* of the growth that the work done must have grown by, to explain it */
-#define STAGE_WORK 0.5
-
 void
 ls_stages_fini(struct ls_stages *s)
 {
@@ -102,7 +91,7 @@ stage_measure(struct ls_stage *st, const struct ls_cell *cells, size_t n)
 			told++;
 		}
 	}
-	st->own_s = known >= LS_STAGE_LEAST ? ls_stats_median(own, known) : NAN;
+	st->own_s = known >= LS_PEERS ? ls_stats_median(own, known) : NAN;
 	st->work = told > 0 ? work / (double)told : NAN;
 }
 
@@ -163,18 +152,18 @@ stage_most(const struct ls_stage *st, const struct ls_cell *cells, size_t n,
 		if (c == NULL || !c->present)
 			continue;
 		known++;
-		late += (double)c->own_s - usual_s >= STAGE_LIKE * excess_s;
+		late += (double)c->own_s - usual_s >= LS_HALF * excess_s;
 	}
-	return known > 0 && (double)late >= STAGE_MOST * (double)known;
+	return known > 0 && (double)late >= LS_MOST * (double)known;
 }
 
 static bool
 stage_evidence(const struct ls_detect *d, const struct ls_episode *ep)
 {
-	return ep->steps >= STAGE_STEPS &&
-		ls_detect_excess_ratio(d, ep) >= LS_DETECT_MIN_RATIO &&
+	return ep->steps >= LS_DETECT_LASTS_STEADY &&
+		ls_detect_excess_ratio(d, ep) >= LS_LEAST &&
 		d->step_s - ep->before_s >=
-		LS_DETECT_MIN_RATIO * d->step_s; /* false for NaN: not known */
+		LS_LEAST * d->step_s; /* false for NaN: not known */
 }
 
 static void
@@ -184,11 +173,11 @@ stage_step(struct ls_stage *st, struct ls_detect *d, double others, uint64_t ste
 	struct ls_detect_channel *ch = &st->channel;
 	double usual_s = st->base_s * fmax(others, 1), excess_s = st->own_s - usual_s;
 	/* work that varies tells little */
-	double sigma_s = STAGE_INFLATION *
+	double sigma_s = LS_STAGE_INFLATION *
 		fmax(st->sigma_s, fmax(LS_DETECT_SIGMA_FLOOR, d->spread) * d->step_s);
 
 	ls_detect_accumulate(d, ch,
-		ls_stats_clip(excess_s / sigma_s, LS_DETECT_CLIP) - STAGE_DRIFT,
+		ls_stats_clip(excess_s / sigma_s, LS_SIGMAS) - LS_ALLOWANCE,
 		LS_DETECT_CAP, 0, step, t_us);
 	if (ch->c > 0) {
 		if (ch->ep.steps == 1) {
@@ -204,11 +193,12 @@ stage_step(struct ls_stage *st, struct ls_detect *d, double others, uint64_t ste
 	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS);
 	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING &&
 		stage_evidence(d, &ch->ep) &&
-		(double)st->most_steps >= STAGE_MOST * (double)ch->ep.steps)
+		(double)st->most_steps >= LS_MOST * (double)ch->ep.steps)
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 	if (ch->c < LS_DETECT_SUSPECT && d->open == 0)
-		st->base_s += ls_stats_clip(st->own_s - st->base_s, 3 * sigma_s) /
-			STAGE_ADAPT;
+		st->base_s +=
+			ls_stats_clip(st->own_s - st->base_s, LS_SIGMAS * sigma_s) /
+			LS_DETECT_ADAPT;
 }
 
 void
@@ -237,5 +227,5 @@ ls_stage_is_imbalance(const struct ls_stage *st)
 	double grown = st->channel.ep.excess_s / st->base_s;
 
 	return st->channel.ep.steps > 0 && st->work_sum > 0 &&
-		st->work_sum >= STAGE_WORK * grown;
+		st->work_sum >= LS_HALF * grown;
 }

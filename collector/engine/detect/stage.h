@@ -13,7 +13,7 @@
  * Units:   seconds; ratios to the step time inside.
  * Errors:  -ENOMEM.
  * Limits:  LS_STAGES_MAX stages, of more none is compared; LS_STAGE_WORKERS of each are
- *          looked at, LS_STAGE_LEAST at least.
+ *          looked at, LS_PEERS at least.
  * Source:  a fixed stage is late in all steps on all its workers when layers are parted
  *          unevenly: published traces of pipeline jobs; constants are those of
  *          detect.h.
@@ -25,7 +25,6 @@
 
 #define LS_STAGES_MAX 256u
 #define LS_STAGE_WORKERS 64u
-#define LS_STAGE_LEAST 3u
 
 struct ls_stage {
 	uint32_t worker[LS_STAGE_WORKERS]; /* slots that are looked at */

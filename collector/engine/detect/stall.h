@@ -18,6 +18,7 @@
 #ifndef LS_COLLECTOR_STALL_H
 #define LS_COLLECTOR_STALL_H
 
+#include "collector/engine/params.h"
 #include "collector/engine/detect/detect.h"
 
 /* Seconds lost a step, on average since the first of them: their mean times how often
@@ -29,7 +30,6 @@ double ls_stall_cost(const struct ls_episode *ep);
  * is none that its own rate does not make: at most LS_STALL_PAUSE mean gaps of both
  * together.
  */
-#define LS_STALL_PAUSE 6.0
 bool ls_stall_goes_on(const struct ls_episode *before, const struct ls_episode *now);
 
 /* Makes one episode of them. */

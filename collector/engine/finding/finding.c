@@ -3,6 +3,7 @@
 #include "collector/engine/finding/finding.h"
 #include "collector/engine/attribute/advice.h"
 #include "collector/engine/engine.h"
+#include "collector/engine/params.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 
@@ -14,7 +15,6 @@
 
 #define FINDING_NAME_BYTES (2 * LS_HOST_NAME_MAX_BYTES + 64)
 /* of the step: less than that it costs nothing to speak of */
-#define FINDING_NOTHING 0.001
 #define FINDING_NAME(id, name) name,
 
 const char *
@@ -398,7 +398,7 @@ finding_render_claim(const struct ls_finding *f)
 			"%s rank %d takes %s a step longer than its peers at equal load: %s",
 			f->who.host, f->who.rank, finding_time(f->blame_s).text, cause);
 	finding_name(f, name, sizeof(name));
-	if (f->blame_s < FINDING_NOTHING * f->step_s)
+	if (f->blame_s < LS_NOTHING * f->step_s)
 		return json_sprintf(
 			"%s is slower than it should be, but nobody waits for it now: %s",
 			name, cause);

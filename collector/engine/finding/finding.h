@@ -23,9 +23,6 @@
 #include "proto/ring/record.h"
 
 #define LS_FINDING_ID_BYTES 24
-#define LS_FINDING_REOPEN_US (24ll * 3600 * 1000000)
-#define LS_SEVERITY_CRITICAL_RATIO 0.10 /* of the job's chips lost (design section 7) */
-#define LS_SEVERITY_WARNING_RATIO 0.02
 
 /* Enum values and their names in the JSON, written once. */
 #define LS_FINDING_KINDS(X)               \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/finding/findings.h"
+#include "collector/engine/params.h"
 #include "proto/base/mem.h"
 
 #include <math.h>
@@ -99,7 +100,7 @@ ls_findings_take(struct ls_engine *e, struct ls_finding *last,
 {
 	struct ls_finding f = *subject;
 
-	if (last != NULL && now_us - last->cleared_us < LS_FINDING_REOPEN_US &&
+	if (last != NULL && now_us - last->cleared_us < LS_ENGINE_US(LS_REOPEN_S) &&
 		ls_finding_end_episode(last) == 0) {
 		last->status = LS_FINDING_REOPENED;
 		last->job_ended = false;
@@ -198,7 +199,7 @@ ls_findings_cost(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_finding *f, double step_s, double blame_s, uint64_t step)
 {
 	f->step_s = step_s;
-	f->blame_s = blame_s > 0 ? fmin(blame_s, 0.99 * step_s) : 0;
+	f->blame_s = blame_s > 0 ? fmin(blame_s, (1 - LS_LEAST) * step_s) : 0;
 	f->without_s = f->step_s - f->blame_s;
 	f->slowdown = f->step_s / f->without_s;
 	f->chips = ls_job_chips(e, j);

@@ -22,10 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* times the steps looked at: ends of an episode, perhaps none of it, then weigh little
- */
-#define JUDGE_COST_LONG 2.0
-#define JUDGE_COST_CHANCE 3.0 /* standard errors */
+/* rotations that are waited for after a restart: half as many events take twice the steps */
+#define JUDGE_ROTATION_ROUNDS (1 / LS_HALF)
 
 /* Keeps a judged row; the oldest one makes room. */
 static void
@@ -70,18 +68,17 @@ judge_masked(const struct ls_row *row)
 		for (size_t p = 0; p < sizeof(special) / sizeof(special[0]); p++)
 			if (!isnan(row->cells[i].phase_s[special[p]]))
 				sum += row->cells[i].phase_s[special[p]];
-		in += sum > 0.2f * row->cells[i].duration_s;
+		in += (double)sum > LS_FEW * (double)row->cells[i].duration_s;
 	}
 	return 2 * in > present;
 }
 
 /* Writes the judgement into the cells: the residual in use, and what of it is blame. */
 static double
-judge_note_cells(const struct ls_job *j, struct ls_row *row, double *ret_own_s)
+judge_note_cells(const struct ls_job *j, struct ls_row *row)
 {
 	double most = 0;
 
-	*ret_own_s = 0;
 	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
 		const struct ls_detect_worker *w = &j->detect.worker[i];
 		struct ls_cell *c = &row->cells[i];
@@ -89,8 +86,6 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row, double *ret_own_s)
 		if (!c->present)
 			continue;
 		c->late_s = (float)j->residuals[i].late_s;
-		if (j->residuals[i].own_s > *ret_own_s)
-			*ret_own_s = j->residuals[i].own_s;
 		if (w->warm == LS_DETECT_WARM && j->detect.ready) {
 			double residual = j->detect.mode == LS_MODE_LATENESS
 				? j->residuals[i].late_s
@@ -159,10 +154,11 @@ judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding 
 	f->step_s = g->step_s;
 	if (!isnan(after_s))
 		ls_findings_account(f, after_s, ls_job_chips(e, j), step);
-	mean_s = f->cost_steps >= JUDGE_COST_LONG * (double)g->steps
+	/* twice the steps looked at: ends of an episode, perhaps none of it, then weigh little */
+	mean_s = LS_HALF * f->cost_steps >= (double)g->steps
 		? f->cost_sum_s / f->cost_steps
 		: NAN;
-	if (fabs(blame_s - mean_s) < JUDGE_COST_CHANCE * g->cost_error_s) {
+	if (fabs(blame_s - mean_s) < LS_SIGMAS * g->cost_error_s) {
 		f->step_s += mean_s - blame_s;
 		blame_s = mean_s;
 	}
@@ -205,9 +201,10 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 
 		f->kind = link ? LS_KIND_LINK : LS_KIND_JOB_SLOW;
 		f->diagnosis = (struct ls_diagnosis){ .count = 1 };
-		f->diagnosis.hypotheses[0] = (struct ls_hypothesis){
-			link ? LS_CAUSE_COMMUNICATION : LS_CAUSE_INSIDE_PROGRAM, 0.8, 1
-		};
+		f->diagnosis.hypotheses[0] =
+			(struct ls_hypothesis){ link ? LS_CAUSE_COMMUNICATION
+						     : LS_CAUSE_INSIDE_PROGRAM,
+				LS_EXPLAINS, 1 };
 		/* a worker that begins late makes the others wait in the same way */
 		if (ls_job_is_assumed(e, j))
 			f->diagnosis.hypotheses[0] =
@@ -233,8 +230,8 @@ judge_uncertainty(enum ls_detect_kind kind, const struct ls_episode *ep)
 	if (kind == LS_DETECT_STALLS) /* between two of them */
 		return (uint32_t)fmin(fmax(ep->gap_mean, 1), 1e6);
 	return ep->lasted > 0		  ? (uint32_t)fmin((double)ep->lasted / 2, 1e6)
-		: kind == LS_DETECT_FAINT ? 20
-					  : 7;
+		: kind == LS_DETECT_FAINT ? LS_UNCERTAIN_BLOCKS
+					  : LS_UNCERTAIN;
 }
 
 /* Does an earlier kind, which tells more, still find what this finding is about? Of a
@@ -326,9 +323,9 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		return;
 	/* On its way out: nothing new is there to see. Of a net, what is healthy would
 	 * dilute what was summed. */
-	if (kind != LS_DETECT_STALLS
-			? ch->c < (who.net ? LS_DETECT_FINDING : LS_DETECT_FINDING / 2)
-			: ch->ep.last_step != step)
+	if (kind != LS_DETECT_STALLS ? ch->c < (who.net ? LS_DETECT_FINDING
+							: LS_HALF * LS_DETECT_FINDING)
+				     : ch->ep.last_step != step)
 		return;
 	/* the other has ended, or is from before a restart */
 	if (kind > f->detector || f->diagnosis.count == 0)
@@ -513,7 +510,7 @@ judge_share(const struct ls_engine *e, const struct ls_job *j,
 		((d != NULL && d->stalls) ||
 			(double)j->detect.judged < LS_DETECT_WARM +
 					(f->detector == LS_DETECT_ROTATING
-							? 2
+							? JUDGE_ROTATION_ROUNDS
 							: LS_DETECT_STALL_FINDING) *
 						f->uncertainty_steps))
 		return NAN;
@@ -558,13 +555,13 @@ judge_orphans(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 			ls_findings_is_known(f, now_us) || ls_judge_is_held(e, j, f))
 			continue;
 		share = judge_share(e, j, f, now_us);
-		if (2 * share >= 1) {
+		if (share >= LS_HALF) {
 			ls_findings_account(f, fmin(share, 1) * f->blame_s,
 				w != NULL ? w->info.chips : ls_job_chips(e, j),
 				w != NULL ? ls_replica_step(j, w->slot) : step);
 			f->last_step = f->accounted_step;
 		}
-		if (2 * share < 1)
+		if (share < LS_HALF)
 			ls_findings_clear(e, f, step, now_us);
 		else
 			ls_findings_tell(e, f, "updated", now_us);
@@ -700,7 +697,6 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 {
 	struct ls_live_row kept = { .row = *row, .expected = expected };
 	bool masked = judge_masked(row), hang, judged, apart;
-	double own_s;
 	bool was[LS_DETECT_KIND_COUNT];
 	size_t regrouped;
 
@@ -723,7 +719,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	kept.totals.slice = NULL; /* of this step alone */
 	kept.totals.slice_of = NULL;
 	judge_costs(j, row, &kept.totals);
-	kept.blame_s = judge_note_cells(j, &kept.row, &own_s);
+	kept.blame_s = judge_note_cells(j, &kept.row);
 	kept.hang = hang;
 	judge_keep(j, &kept);
 	if (hang)
@@ -751,10 +747,10 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 		if (regrouped != SIZE_MAX)
 			judge_reopen(e, j, (struct ls_suspect){ .at = regrouped },
 				row->step, now_us);
-		if (j->detect.judged % LS_GROUP_DRIFT_STEPS == 0)
+		if (j->detect.judged % LS_DETECT_WARM == 0)
 			ls_judge_group_drifts(e, j);
 		ls_judge_slow(e, j, now_us);
-		ls_judge_job(e, j, &kept, own_s, now_us);
+		ls_judge_job(e, j, &kept, now_us);
 	}
 	judge_orphans(e, j, j->replica.on ? 0 : row->step, now_us);
 	if (j->live_count > 0)

@@ -4,9 +4,6 @@
 
 #include <math.h>
 
-/* Arrivals are used if clocks are known well enough for this ratio of a step. */
-#define JUDGE_CLOCK_LEAST 0.01
-
 /* What the clocks of two workers may differ by, surely; 0 where nobody told (one host,
  * or replay). */
 static double
@@ -15,20 +12,20 @@ judge_clock_sure(const struct ls_engine *e, const struct ls_job *j, size_t a, si
 	double x = e->workers[j->slots[a]].clock_err_s,
 	       y = e->workers[j->slots[b]].clock_err_s;
 
-	return LS_BLAME_CLOCK_SURE * hypot(isnan(x) ? 0 : x, isnan(y) ? 0 : y);
+	return LS_SIGMAS * hypot(isnan(x) ? 0 : x, isnan(y) ? 0 : y);
 }
 
 bool
 ls_judge_clocks_ok(const struct ls_engine *e, struct ls_job *j)
 {
-	double limit_s = JUDGE_CLOCK_LEAST * j->detect.step_s;
+	double limit_s = LS_LEAST * j->detect.step_s;
 	bool ok = true;
 
 	for (size_t i = 0; i < j->count; i++) {
 		double err_s = e->workers[j->slots[i]].clock_err_s;
 
 		/* NaN: not told */
-		if (!(LS_BLAME_CLOCK_SURE * M_SQRT2 * err_s > limit_s))
+		if (!(LS_SIGMAS * M_SQRT2 * err_s > limit_s))
 			continue;
 		ok = false;
 		if (j->detect.ready)

@@ -8,7 +8,7 @@
  * Errors:  none. A clock of which nothing was told (one host, or replay) is taken for
  *          right, but nobody is called apart by it.
  * Limits:  none.
- * Source:  design section 3.3: order is claimed beyond LS_BLAME_CLOCK_SURE combined
+ * Source:  design section 3.3: order is claimed beyond LS_SIGMAS combined
  *          uncertainties.
  */
 #ifndef LS_COLLECTOR_JUDGE_CLOCK_H

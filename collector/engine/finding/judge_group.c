@@ -8,13 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JUDGE_GROUP_DRIFT 0.005 /* of a step, at least, */
-#define JUDGE_GROUP_SPREADS \
-	5.0 /* and so many times as much as the drifts of the others differ; */
-#define JUDGE_GROUP_FEW 4.0 /* of n others, 1 + so many / n times that */
-/* times a member's excess: slow for itself, beside what they share */
-#define JUDGE_GROUP_ABOVE 2.0
-
 bool
 ls_judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT])
 {
@@ -104,7 +97,7 @@ judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot,
 			continue;
 		way[parts] = judge_group_ways[k];
 		part[parts++] = (struct ls_group_part){ host ? j->room.index : g->of,
-			host ? 2 : LS_GROUP_LEAST };
+			host ? 2 : LS_PEERS };
 	}
 	found = ls_group_find(j->room.a, j->count, slot, part, parts);
 	return found < parts ? way[found] : LS_WAY_NONE;
@@ -122,7 +115,7 @@ judge_group_told(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 
 		if (i != slot && way != LS_WAY_NONE &&
 			ls_judge_group_holds(e, j, i, slot) &&
-			!(excess_s > JUDGE_GROUP_ABOVE * judge_group_excess(j, i)))
+			!(LS_HALF * excess_s > judge_group_excess(j, i)))
 			return (enum ls_group_way)way;
 	}
 	return LS_WAY_NONE;
@@ -225,16 +218,15 @@ judge_group_drifts_apart(const struct ls_engine *e, struct ls_job *j, unsigned w
 			j->room.a[n++] = s;
 	}
 	centre = ls_stats_median(j->room.a, n);
-	return drift_s - centre > JUDGE_GROUP_SPREADS *
-		(1 + JUDGE_GROUP_FEW / (double)n) * LS_MAD_TO_SIGMA *
-		ls_stats_mad(j->room.a, n, centre);
+	return drift_s - centre > LS_GROUP_SPREADS * (1 + LS_PRIOR / (double)n) *
+		LS_MAD_TO_SIGMA * ls_stats_mad(j->room.a, n, centre);
 }
 
 void
 ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
 {
 	size_t worst = SIZE_MAX;
-	double most = JUDGE_GROUP_DRIFT * j->detect.step_s;
+	double most = LS_LEAST / 2 * j->detect.step_s;
 	enum ls_group_way way;
 
 	for (size_t i = 0; i < j->count; i++)
@@ -251,7 +243,7 @@ ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
 		double drift_s = judge_group_drift(j, i);
 
 		if (judge_group_of(e, j, way, i) == judge_group_of(e, j, way, worst) &&
-			drift_s > LS_GROUP_LIKE * most && j->scales.named[i] == 0)
+			drift_s > LS_HALF * most && j->scales.named[i] == 0)
 			ls_scales_say(&j->scales, i, drift_s / j->detect.step_s,
 				(j->detect.worker[i].base_s - judge_group_grown(j, i)) /
 					j->detect.step_s);
@@ -264,7 +256,7 @@ ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t n
 	size_t worst = SIZE_MAX;
 	double most = 0;
 
-	if (j->detect.open == 0 || j->detect.judged % LS_REGROUP_STEPS != 0)
+	if (j->detect.open == 0 || j->detect.judged % LS_LOOK != 0)
 		return SIZE_MAX;
 	for (size_t i = 0; i < j->count; i++) {
 		const struct ls_detect_worker *w = &j->detect.worker[i];

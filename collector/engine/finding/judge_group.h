@@ -15,11 +15,6 @@
 
 #include "collector/engine/engine_state.h"
 
-/* Workers of which something is found, told one by one, are looked at anew each so many
- * steps. */
-#define LS_REGROUP_STEPS 8u
-#define LS_GROUP_DRIFT_STEPS 64u /* between two looks at what drifts */
-
 /* Is anything found of a worker? */
 bool ls_judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT]);
 

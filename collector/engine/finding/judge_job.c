@@ -6,11 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#define JUDGE_JOB_ROWS 96
-#define JUDGE_JOB_CV 0.03 /* of the work done: below, it explains nothing */
-/* with own work; two public traces have .81 to .91 without cause, and less than .03 */
-#define JUDGE_JOB_CORRELATION 0.8
-
 /* Phases whose growth names a cause, and under which name they stand in evidence. */
 static const struct {
 	enum ls_phase phase;
@@ -60,15 +55,17 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 		/* the least wait: the others also wait for their peers, not only for the collective */
 		if (phase == LS_PHASE_SYNC_WAIT && !isnan(p->since.now.least_s))
 			more = p->since.now.least_s - p->base.least_s;
-		if (more < LS_CAUSE_COVERAGE * grown ||
+		if (more < LS_EXPLAINS * grown ||
 			(phase == LS_PHASE_SYNC_WAIT && !whole))
 			continue;
 		row->role = LS_EVIDENCE_SUPPORTS;
 		if (more / grown > best.coverage)
 			best = (struct ls_hypothesis){ judge_job_phases[i].cause,
-				0.95 * fmin(more / grown, 1), more / grown };
+				LS_CONFIDENCE_MAX * fmin(more / grown, 1),
+				more / grown };
 	}
-	f->diagnosis = (struct ls_diagnosis){ .count = 1, .ceiling = 0.95 };
+	f->diagnosis =
+		(struct ls_diagnosis){ .count = 1, .ceiling = LS_CONFIDENCE_MAX };
 	if (best.cause == LS_CAUSE_UNEXPLAINED)
 		best = (struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED, 1, 1 };
 	f->diagnosis.hypotheses[0] = best;
@@ -80,7 +77,7 @@ static double
 judge_job_work(const struct ls_job *j, bool load, double *ret_cv)
 {
 	double n = 0, sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0, vx, vy;
-	size_t rows = j->live_count < JUDGE_JOB_ROWS ? j->live_count : JUDGE_JOB_ROWS;
+	size_t rows = j->live_count < LS_DETECT_WARM ? j->live_count : LS_DETECT_WARM;
 	size_t stride = (j->count + LS_PULSE_WORKERS - 1) / LS_PULSE_WORKERS;
 
 	*ret_cv = 0;
@@ -117,7 +114,7 @@ judge_job_is_imbalance(const struct ls_job *j)
 	for (int load = 0; load < 2; load++) {
 		double cv, r = judge_job_work(j, load != 0, &cv);
 
-		if (cv >= JUDGE_JOB_CV && r >= JUDGE_JOB_CORRELATION)
+		if (cv >= LS_WORK_CV && r >= LS_WORK_CORRELATION)
 			return true;
 	}
 	return false;
@@ -150,8 +147,8 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 		ls_findings_row(f, "step_slope_s", "s", f->slope_s);
 	if (judge_job_is_imbalance(j)) {
 		f->kind = LS_KIND_IMBALANCE;
-		f->diagnosis.hypotheses[0] =
-			(struct ls_hypothesis){ LS_CAUSE_IMBALANCE, 0.9, 1 };
+		f->diagnosis.hypotheses[0] = (struct ls_hypothesis){ LS_CAUSE_IMBALANCE,
+			LS_CONFIDENCE_SEEN, 1 };
 	}
 }
 
@@ -177,7 +174,7 @@ judge_job_open(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now
 	if (f == NULL)
 		return;
 	event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-	ls_findings_begin(f, j->pulse.since.step, j->pulse.since.t_us, LS_PULSE_BLOCK);
+	ls_findings_begin(f, j->pulse.since.step, j->pulse.since.t_us, LS_BLOCK);
 	judge_job_refresh(e, j, f, step);
 	ls_findings_tell(e, f, event, now_us);
 }
@@ -209,7 +206,7 @@ judge_job_end(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 
 void
 ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *row,
-	double own_s, int64_t now_us)
+	int64_t now_us)
 {
 	struct ls_pulse *p = &j->pulse;
 	struct ls_finding *f;
@@ -222,7 +219,7 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	}
 	if (!ls_pulse_step(p, &row->row,
 		    &(struct ls_pulse_sample){ row->totals.duration_s,
-			    row->totals.mean_s, own_s, j->detect.open > 0,
+			    row->totals.mean_s, j->detect.open > 0,
 			    j->detect.worst.own_s, row->totals.wait_min_s }))
 		return;
 	if (p->on && !was) {

@@ -15,9 +15,8 @@
 
 #include "collector/engine/engine_state.h"
 
-/* Takes a judged step, in which one worker had own_s more to do than the others; opens,
- * updates and clears. After all other findings of it. */
+/* Takes a judged step; opens, updates and clears. After all other findings of it. */
 void ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *row,
-	double own_s, int64_t now_us);
+	int64_t now_us);
 
 #endif

@@ -8,9 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* of a step, that even who comes last waits when all is well: it is one program */
-#define JUDGE_NET_PROGRAM 0.5
-
 /* The ends of the link that is named. */
 static void
 judge_net_ends(const struct ls_engine *e, const struct ls_job *j,
@@ -76,9 +73,9 @@ ls_judge_net_rename(const struct ls_engine *e, struct ls_job *j, size_t at,
 	for (int k = 0; k < LS_DETECT_KIND_COUNT && slot == SIZE_MAX; k++) {
 		const struct ls_detect_channel *ch = &net->channel[k];
 
-		/* false for NaN */
+		/* even who comes last waits for most of a step: it is one program; false for NaN */
 		if (ch->level == LS_LEVEL_FINDING &&
-			net->wait.base_s >= JUDGE_NET_PROGRAM * ch->ep.before_s)
+			net->wait.base_s >= LS_HALF * ch->ep.before_s)
 			slot = ls_evidence_net_host(e, j, who, ch, now_us);
 	}
 	if (slot == SIZE_MAX)

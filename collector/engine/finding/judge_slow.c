@@ -8,12 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* so much of what the last comes later must be its own work's */
-#define JUDGE_SLOW_OWN 0.5
-#define JUDGE_SLOW_PHASE 0.8 /* so much of it in a phase names the cause */
-/* so much of it in no phase at all: the loop's own duties */
-#define JUDGE_SLOW_OUTSIDE 0.5
-
 static struct ls_finding
 judge_slow_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
@@ -145,7 +139,7 @@ judge_slow_grown(const struct ls_job *j, size_t slot, struct ls_rhythm_event *ev
 		ev->phase = (enum ls_phase)p;
 		most = more;
 	}
-	if (most < JUDGE_SLOW_OUTSIDE * excess) {
+	if (most < LS_HALF * excess) {
 		ev->phase = LS_PHASE_COUNT;
 		most = excess - most;
 	}
@@ -174,7 +168,7 @@ judge_slow_sample(const struct ls_job *j)
 		!ls_rhythm_is_event(&j->rhythm, row->totals.costs_s, s.step_s))
 		return s;
 	/* false for NaN */
-	s.own = judge_slow_own(j, slot) >= JUDGE_SLOW_OWN * row->totals.costs_s;
+	s.own = judge_slow_own(j, slot) >= LS_HALF * row->totals.costs_s;
 	judge_slow_grown(j, slot, &s.event);
 	return s;
 }
@@ -212,14 +206,15 @@ judge_slow_diagnose(struct ls_finding *f, enum ls_phase phase, double ratio,
 			continue;
 		ls_findings_row(f, judge_slow_causes[i].metric, "s", ratio * excess_s);
 		f->evidence[f->evidence_count - 1].signal = judge_slow_causes[i].signal;
-		if (ratio < JUDGE_SLOW_PHASE ||
+		if (ratio < LS_EXPLAINS ||
 			judge_slow_causes[i].cause == LS_CAUSE_UNEXPLAINED)
 			break;
 		f->evidence[f->evidence_count - 1].role = LS_EVIDENCE_SUPPORTS;
 		why = (struct ls_hypothesis){ judge_slow_causes[i].cause,
-			0.95 * fmin(ratio, 1), ratio };
+			LS_CONFIDENCE_MAX * fmin(ratio, 1), ratio };
 	}
-	f->diagnosis = (struct ls_diagnosis){ .count = 1, .ceiling = 0.95 };
+	f->diagnosis =
+		(struct ls_diagnosis){ .count = 1, .ceiling = LS_CONFIDENCE_MAX };
 	f->diagnosis.hypotheses[0] = why;
 }
 
@@ -269,8 +264,7 @@ judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period
 	judge_slow_cost(e, j, f, j->detect.step_s + blame_s, blame_s, row->row.step);
 	/* A rhythm of steps is made by the program, and what it does outside of all
 	 * phases is a duty: nobody is to blame. */
-	if (!p->in_time && p->phase == LS_PHASE_COUNT &&
-		p->phase_ratio >= JUDGE_SLOW_OUTSIDE)
+	if (!p->in_time && p->phase == LS_PHASE_COUNT && p->phase_ratio >= LS_HALF)
 		f->severity = LS_SEVERITY_INFO;
 	ls_findings_tell(e, f, event, now_us);
 }

@@ -11,7 +11,7 @@
 double
 ls_judged_limit_s(const struct ls_job *j)
 {
-	return fmax(LS_JUDGED_S,
+	return fmax(LS_COUNTERS_S,
 		j->detect.step_s > 0 ? LS_JUDGED_STEPS * j->detect.step_s : 0);
 }
 
@@ -51,11 +51,11 @@ judged_nobody(const struct ls_engine *e, const struct ls_job *j, bool ended,
 {
 	if (j->live_count == 0)
 		(void)snprintf(why, size, "no step is complete yet");
-	else if (j->replica.on && j->count < LS_REPLICA_PEERS)
+	else if (j->replica.on && j->count < LS_PEERS)
 		(void)snprintf(why, size,
 			"no barrier to judge by, and %zu of at least %u replicas that "
 			"can be compared",
-			j->count, LS_REPLICA_PEERS);
+			j->count, LS_PEERS);
 	else if (!j->replica.on && j->count > 1 && !j->detect.ready)
 		(void)snprintf(why, size, "learning what is usual: %llu of %u steps",
 			(unsigned long long)j->closed, LS_DETECT_WARM);

@@ -6,7 +6,7 @@
  *   {"all":bool,"workers":n,"expected":n,"steps":n,"since":time|null,"why":text|null}
  *
  * A worker is judged if its records are among the newest steps that were judged, and those
- * are not older than LS_JUDGED_S or LS_JUDGED_STEPS median steps. A checkpoint, an
+ * are not older than LS_COUNTERS_S seconds or LS_JUDGED_STEPS median steps. A checkpoint, an
  * evaluation and a compilation may take longer; a job that ended keeps its last verdict.
  * If no worker of several reports a world, "all" holds for those that report, and "why"
  * says that the size of the job is not known. A single worker without a launcher is whole.
@@ -22,9 +22,6 @@
 
 #include <jansson.h>
 #include "collector/engine/engine_state.h"
-
-#define LS_JUDGED_S 60.0
-#define LS_JUDGED_STEPS 5
 
 /* How long a worker may be silent and still count as judged. */
 double ls_judged_limit_s(const struct ls_job *j);

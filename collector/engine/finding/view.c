@@ -15,20 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VIEW_COUNTERS_US 60000000ll
-#define VIEW_LOST_MAX 0.99 /* of a job, by all findings together */
-/* of a step: status and page show a smaller gain as none */
-#define VIEW_SUSPECT_COST 0.005
-/* of the recent steps: two that take turns have almost half each */
-#define VIEW_SUSPECT_SHARE 0.4
-
 /* Newest rows that "now" is made of: [*first, live_count). */
 static size_t
 view_recent(const struct ls_job *j)
 {
-	return j->live_count > LS_ENGINE_RECENT_STEPS
-		? j->live_count - LS_ENGINE_RECENT_STEPS
-		: 0;
+	return j->live_count > LS_RECENT_STEPS ? j->live_count - LS_RECENT_STEPS : 0;
 }
 
 static double
@@ -70,7 +61,7 @@ view_open(const struct ls_engine *e, const struct ls_job *j)
 		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0)
 			continue;
 		o.count[f->severity]++;
-		o.lost = fmin(o.lost + view_lost(f), VIEW_LOST_MAX);
+		o.lost = fmin(o.lost + view_lost(f), 1 - LS_LEAST);
 		if (o.top == NULL || f->blame_s > o.top->blame_s)
 			o.top = f;
 	}
@@ -189,7 +180,7 @@ view_compare_last(const void *a, const void *b)
 
 /* Who was last in the recent steps; returns how many workers. */
 static size_t
-view_lasts(const struct ls_job *j, struct view_last list[LS_ENGINE_RECENT_STEPS])
+view_lasts(const struct ls_job *j, struct view_last list[LS_RECENT_STEPS])
 {
 	size_t n = 0, k;
 
@@ -214,7 +205,7 @@ view_lasts(const struct ls_job *j, struct view_last list[LS_ENGINE_RECENT_STEPS]
 static json_t *
 view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 {
-	struct view_last list[LS_ENGINE_RECENT_STEPS];
+	struct view_last list[LS_RECENT_STEPS];
 	json_t *suspects = json_array();
 	size_t n = j->replica.on ? 0 : view_lasts(j, list);
 
@@ -223,8 +214,7 @@ view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 		struct ls_recent_means m =
 			ls_recent_means(&j->recent->of[list[i].slot]);
 
-		if (m.slowest > VIEW_SUSPECT_SHARE &&
-			m.blame_s >= VIEW_SUSPECT_COST * step_s &&
+		if (m.slowest > LS_ONE_OF_TWO && m.blame_s >= LS_LEAST / 2 * step_s &&
 			view_finding_of(e, w) == NULL)
 			ls_ignore(json_array_append_new(suspects,
 				json_pack("{s:s, s:i, s:o, s:o}", "host", w->info.host,
@@ -394,8 +384,8 @@ view_counters(const struct ls_engine *e, const struct ls_engine_worker *w,
 		bool known = info->hot &&
 			(info->kind == LS_METRIC_KIND_COUNTER
 					? ls_counters_rate(c, m,
-						  now_us - VIEW_COUNTERS_US, now_us, 0,
-						  &v)
+						  now_us - LS_ENGINE_US(LS_COUNTERS_S),
+						  now_us, 0, &v)
 					: ls_counters_last(c, m, now_us, &v));
 
 		if (known)

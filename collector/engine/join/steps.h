@@ -19,10 +19,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "collector/engine/params.h"
 #include "collector/engine/residual/blame.h"
 #include "proto/ring/record.h"
 
-#define LS_STEPS_WAIT_US 2000000ll
+#define LS_STEPS_WAIT_US LS_ENGINE_US(LS_LATE_S)
 
 /*
  * Rows of asynchronous jobs are windows of time (replica.h). Their number is

@@ -19,16 +19,11 @@
 #ifndef LS_COLLECTOR_BLAME_H
 #define LS_COLLECTOR_BLAME_H
 
+#include "collector/engine/params.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "proto/ring/record.h"
-
-/* so many steps from the others, a worker does not wait for them */
-#define LS_BLAME_APART_STEPS 3
-/* combined uncertainties of two clocks, beyond which order is claimed (design section
- * 3.3) */
-#define LS_BLAME_CLOCK_SURE 3.0
 
 /* What one worker did in one step. */
 struct ls_cell {

@@ -11,17 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* steps of one number that differ by so much have not waited for each other */
-#define REPLICA_APART 0.05
-#define REPLICA_SHORT 2u /* rows that hold at most one worker in so many */
-#define REPLICA_LEARN 8u /* windows between two looks at what loads take */
-#define REPLICA_HALVE 512u /* windows after which old ones count for half */
-#define REPLICA_OCTAVE 4.0 /* bins */
-/* bins that nobody was in, over which a line is drawn */
-#define REPLICA_GAP 4u
-/* of its own speed: a warning, however many others there are */
-#define REPLICA_WARN_RATIO 0.1
-
 void
 ls_replica_fini(struct ls_replica *r)
 {
@@ -83,7 +72,7 @@ replica_differ(struct ls_job *j, const struct ls_row *row)
 		if (row->cells[i].present)
 			v[n++] = (double)row->cells[i].duration_s;
 	centre = ls_stats_median(v, n);
-	return LS_MAD_TO_SIGMA * ls_stats_mad(v, n, centre) >= REPLICA_APART * centre;
+	return LS_MAD_TO_SIGMA * ls_stats_mad(v, n, centre) >= LS_VISIBLE * centre;
 }
 
 /* Does a row of one step number say that its workers do not wait for each other? */
@@ -115,12 +104,11 @@ replica_row_is_apart(const struct ls_engine *e, struct ls_job *j,
 	if (j->count < 2 || in == 0)
 		return false;
 	/* who has ended counts: replay does not know */
-	if (in < j->count && in * REPLICA_SHORT <= j->count)
+	if (in < j->count && 2 * in <= j->count)
 		return true;
 	/* order is claimed beyond three times what the two clocks may be off */
 	return in >= 2 &&
-		((double)(begun_us - ended_us) * 1e-6 >
-				LS_BLAME_CLOCK_SURE * M_SQRT2 * err_s ||
+		((double)(begun_us - ended_us) * 1e-6 > LS_SIGMAS * M_SQRT2 * err_s ||
 			replica_differ(j, row));
 }
 
@@ -194,7 +182,7 @@ ls_replica_watch(struct ls_engine *e, struct ls_job *j, const struct ls_row *row
 	bool other = r->on ? replica_row_waits(row) : replica_row_is_apart(e, j, row);
 
 	r->rows = other ? r->rows + 1 : 0;
-	if (r->rows >= LS_REPLICA_ROWS && r->turns < LS_REPLICA_TURNS)
+	if (r->rows >= LS_DETECT_WARM / 2 && r->turns < LS_REPLICA_TURNS)
 		replica_turn(e, j, !r->on, now_us);
 }
 
@@ -208,7 +196,7 @@ replica_bin(const struct ls_replica *r, double load)
 
 	if (!r->has_first || !(load > 0))
 		return -1;
-	at = floor(REPLICA_OCTAVE * log2(load)) - r->first_bin;
+	at = floor(LS_REPLICA_OCTAVE * log2(load)) - r->first_bin;
 	return at >= 0 && at < LS_REPLICA_BINS ? (int)at : -1;
 }
 
@@ -221,10 +209,10 @@ replica_place_bins(struct ls_job *j, const struct ls_row *row)
 	for (size_t i = 0; i < row->cell_count && i < j->count; i++)
 		if (row->cells[i].present && row->cells[i].work > 0)
 			j->room.a[n++] = (double)row->cells[i].work;
-	if (n < LS_REPLICA_PEERS)
+	if (n < LS_PEERS)
 		return;
 	j->replica.first_bin =
-		(int)floor(REPLICA_OCTAVE * log2(ls_stats_median(j->room.a, n))) -
+		(int)floor(LS_REPLICA_OCTAVE * log2(ls_stats_median(j->room.a, n))) -
 		LS_REPLICA_BINS / 2;
 	j->replica.has_first = true;
 }
@@ -263,7 +251,7 @@ static void
 replica_learn(struct ls_job *j, const struct ls_row *row)
 {
 	struct ls_replica *r = &j->replica;
-	bool halve = ++r->windows % REPLICA_HALVE == 0;
+	bool halve = ++r->windows % LS_DETECT_ADAPT == 0;
 
 	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
 		const struct ls_cell *c = &row->cells[i];
@@ -308,7 +296,7 @@ replica_expect(const struct ls_replica *r, const struct ls_replica_line *l, doub
 			return (double)l->own_s[rim]; /* all have this load */
 		low = rim;
 		high = next;
-	} else if ((unsigned)(high - low) > REPLICA_GAP) {
+	} else if ((unsigned)(high - low) > LS_REPLICA_OCTAVE) {
 		return NAN;
 	}
 	x = (double)(l->load[high] - l->load[low]);
@@ -329,17 +317,13 @@ replica_line_begin(struct ls_job *j, const uint32_t *slots, size_t m,
 			const struct ls_replica_bin *bin =
 				&j->replica.worker[slots[i]].bin[b];
 
-			if (!(bin->n > 0.25f))
+			if (!((double)bin->n > LS_QUARTER))
 				continue;
 			j->room.a[n] = (double)(bin->load / bin->n);
 			j->room.b[n++] = (double)(bin->own_s / bin->n);
 		}
-		l->load[b] = n < LS_REPLICA_PEERS
-			? NAN
-			: (float)ls_stats_median(j->room.a, n);
-		l->own_s[b] = n < LS_REPLICA_PEERS
-			? NAN
-			: (float)ls_stats_median(j->room.b, n);
+		l->load[b] = n < LS_PEERS ? NAN : (float)ls_stats_median(j->room.a, n);
+		l->own_s[b] = n < LS_PEERS ? NAN : (float)ls_stats_median(j->room.b, n);
 	}
 }
 
@@ -359,7 +343,7 @@ replica_line_mend(struct ls_job *j, const uint32_t *slots, size_t m,
 				&j->replica.worker[slots[i]].bin[b];
 			double expected;
 
-			if (!(bin->n > 0.25f))
+			if (!((double)bin->n > LS_QUARTER))
 				continue;
 			expected = replica_expect(&j->replica, &was,
 				(double)(bin->load / bin->n));
@@ -367,7 +351,7 @@ replica_line_mend(struct ls_job *j, const uint32_t *slots, size_t m,
 				j->room.a[n++] =
 					(double)(bin->own_s / bin->n) - expected;
 		}
-		if (n >= LS_REPLICA_PEERS)
+		if (n >= LS_PEERS)
 			l->own_s[b] += (float)ls_stats_median(j->room.a, n);
 	}
 }
@@ -379,7 +363,7 @@ replica_lines(struct ls_job *j)
 		const uint32_t *slots = &j->room.sorted[j->room.start[role]];
 		size_t m = j->room.start[role + 1] - j->room.start[role];
 
-		if (m < LS_REPLICA_PEERS)
+		if (m < LS_PEERS)
 			continue;
 		replica_line_begin(j, slots, m, &j->replica.line[role]);
 		replica_line_mend(j, slots, m, &j->replica.line[role]);
@@ -434,14 +418,14 @@ ls_replica_judge(struct ls_job *j, const struct ls_row *row,
 				(double)(c->own_s / c->expected_s - 1) * usual_s;
 	}
 	replica_learn(j, row);
-	if (r->windows % REPLICA_LEARN == 0)
+	if (r->windows % LS_LOOK == 0)
 		replica_lines(j);
 }
 
 bool
 ls_replica_ready(const struct ls_job *j)
 {
-	return j->replica.windows > REPLICA_LEARN;
+	return j->replica.windows > LS_LOOK;
 }
 
 /* --- of one replica ------------------------------------------------------- */
@@ -484,7 +468,7 @@ ls_replica_cost(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	f->share = f->chips > 0 ? (double)own / f->chips : 1 / (double)j->count;
 	f->chips_lost = own * lost;
 	f->severity = ls_finding_severity(1 / (1 - f->share * lost));
-	if (f->severity == LS_SEVERITY_INFO && lost >= REPLICA_WARN_RATIO)
+	if (f->severity == LS_SEVERITY_INFO && lost >= LS_LARGE)
 		f->severity = LS_SEVERITY_WARNING;
 	ls_findings_account(f, f->blame_s, own, step);
 }

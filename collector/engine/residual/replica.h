@@ -14,7 +14,7 @@
  *     load -> bins of a quarter octave -> per replica and bin means -> median over replicas -> straight lines between bins
  *     residual = step time / what the lines say - 1       -> detect, as any other residual
  *
- * A job is taken for asynchronous when LS_REPLICA_ROWS closed steps in a row hold no
+ * A job is taken for asynchronous when LS_DETECT_WARM / 2 closed steps in a row hold no
  * barrier and no sync_wait, all from marks, and its workers cannot have met in them: at
  * most half of them are in it (their numbers are unrelated), or one had ended before
  * another began, or they lasted differently.
@@ -30,18 +30,13 @@
 #ifndef LS_COLLECTOR_REPLICA_H
 #define LS_COLLECTOR_REPLICA_H
 
+#include "collector/engine/params.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "collector/engine/join/steps.h"
 
-/* closed rows in a row that say so, before a job changes its kind */
-#define LS_REPLICA_PEERS 3u /* fewer at a load, or of a role, say nothing */
-#define LS_REPLICA_ROWS 32
-#define LS_REPLICA_TURNS 4 /* changes of an attempt; then it stays */
 #define LS_REPLICA_BINS 48 /* of load: twelve octaves */
-/* beats that may be missed before a window is closed without a worker */
-#define LS_REPLICA_WAIT_US 10000000ll
 
 struct ls_engine;
 struct ls_engine_worker;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/attribute/group.h"
+#include "collector/engine/params.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -28,9 +29,9 @@ parts_init(struct parts *p)
 		p->shard[i] = i % 4;
 		p->slice[i] = i / 8;
 	}
-	p->part[0] = (struct ls_group_part){ p->slice, LS_GROUP_LEAST };
-	p->part[1] = (struct ls_group_part){ p->rack, LS_GROUP_LEAST };
-	p->part[2] = (struct ls_group_part){ p->shard, LS_GROUP_LEAST };
+	p->part[0] = (struct ls_group_part){ p->slice, LS_PEERS };
+	p->part[1] = (struct ls_group_part){ p->rack, LS_PEERS };
+	p->part[2] = (struct ls_group_part){ p->shard, LS_PEERS };
 }
 
 static size_t
