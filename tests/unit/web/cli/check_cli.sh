@@ -154,6 +154,15 @@ exits 0 '' findings --wait 5 --severity critical
 exits 0 '' export --job llama70b-run12 -f "$tmp/lines"
 cmp -s "$tmp/lines" "$src/tests/golden/web/run/export.ndjson"
 result $? 'an export is written whole'
+echo before >"$tmp/lines"
+for form in '' '-o csv'; do
+	# shellcheck disable=SC2086  # an option and its value
+	exits 5 'no job, host or finding' export --job none -f "$tmp/lines" $form
+	[ "$(cat "$tmp/lines")" = before ]
+	result $? "a refused export $form leaves its file as it was"
+	exits 1 "$tmp/none/lines: No such file" export --job llama70b-run12 -f "$tmp/none/lines" $form
+	exits 1 'No space left' export --job llama70b-run12 -f /dev/full $form
+done
 
 # What the API says is what -o json prints.
 run explain F-7Q2K -o json
