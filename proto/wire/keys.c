@@ -68,10 +68,12 @@ keys_write(const char *dir, const char *file, void *object,
 	char from[LS_PATH_MAX_BYTES + 8], to[LS_PATH_MAX_BYTES];
 	FILE *f;
 	bool ok;
+	int rc;
 
 	(void)snprintf(to, sizeof(to), "%s/%s", dir, file); /* keys_open fails then */
 	(void)snprintf(from, sizeof(from), "%s.new", to);
 	(void)unlink(from); /* perhaps of an attempt that was interrupted */
+	errno = EIO; /* unless what fails says more */
 	f = keys_open(dir, file, ".new", "w");
 	ok = f != NULL && put(f, object) == 1 && fflush(f) == 0 &&
 		fchmod(fileno(f), secret ? 0600 : 0644) == 0 && fsync(fileno(f)) == 0;
@@ -79,8 +81,9 @@ keys_write(const char *dir, const char *file, void *object,
 		ok = fclose(f) == 0 && ok;
 	if (ok && rename(from, to) == 0)
 		return 0;
+	rc = -errno;
 	(void)unlink(from); /* this failure is the second one */
-	return -EIO;
+	return rc;
 }
 
 static int
@@ -106,6 +109,7 @@ keys_open_ca(const char *dir, struct keys_ca *ca)
 {
 	FILE *cert = keys_open(dir, "ca.pem", "", "r"),
 	     *key = keys_open(dir, "ca.key", "", "r");
+	int rc = cert != NULL && key != NULL ? -LS_EPARSE : -errno;
 
 	ca->dir = dir;
 	ca->cert = cert != NULL ? PEM_read_X509(cert, NULL, NULL, NULL) : NULL;
@@ -117,7 +121,7 @@ keys_open_ca(const char *dir, struct keys_ca *ca)
 	return ca->cert != NULL && ca->key != NULL &&
 			X509_check_private_key(ca->cert, ca->key) == 1
 		? 0
-		: -EIO;
+		: rc;
 }
 
 static void
@@ -273,9 +277,11 @@ ls_keys_init(const char *dir, int64_t now_s, char *text, size_t size)
 			"critical,CA:TRUE,pathlen:0") &&
 		keys_extend(ca.cert, ca.cert, NID_key_usage,
 			"critical,keyCertSign,cRLSign") &&
-		X509_sign(ca.cert, ca.key, EVP_sha256()) > 0 &&
-		keys_write(dir, "ca.key", ca.key, keys_put_key) == 0 &&
-		keys_write_list(&ca, crl, now_s) == 0)
+		X509_sign(ca.cert, ca.key, EVP_sha256()) > 0)
+		rc = keys_write(dir, "ca.key", ca.key, keys_put_key);
+	if (rc == 0)
+		rc = keys_write_list(&ca, crl, now_s);
+	if (rc == 0)
 		rc = keys_write(dir, "ca.pem", ca.cert, keys_put_cert);
 	if (rc != 0)
 		(void)keys_fail(rc, "cannot make ca.pem and ca.key", dir, text, size);
@@ -327,18 +333,20 @@ keys_list_names(enum ls_tls_side side, const char *const *names, size_t count,
 }
 
 /* One line more in `issued`. */
-static bool
+static int
 keys_note(const char *dir, X509 *cert, const char *name)
 {
 	char *serial = i2s_ASN1_INTEGER(NULL, X509_get_serialNumber(cert));
 	FILE *f = serial != NULL ? keys_open(dir, "issued", "", "a") : NULL;
-	bool ok = f != NULL && fprintf(f, "%s %s\n", serial, name) > 0 &&
-		fflush(f) == 0 && fsync(fileno(f)) == 0;
+	int rc = f != NULL && fprintf(f, "%s %s\n", serial, name) > 0 &&
+			fflush(f) == 0 && fsync(fileno(f)) == 0
+		? 0
+		: -errno;
 
-	if (f != NULL)
-		ok = fclose(f) == 0 && ok;
+	if (f != NULL && fclose(f) != 0 && rc == 0)
+		rc = -errno;
 	OPENSSL_free(serial);
-	return ok;
+	return serial != NULL ? rc : -ENOMEM;
 }
 
 int
@@ -352,7 +360,7 @@ ls_keys_issue(const char *dir, enum ls_tls_side side, const char *const *names,
 	char file[LS_HOST_NAME_MAX_BYTES + 8], key_file[LS_HOST_NAME_MAX_BYTES + 8];
 	EVP_PKEY *key = NULL;
 	X509 *cert = NULL;
-	int rc = -EIO;
+	int rc;
 
 	ERR_clear_error();
 	if (!keys_list_names(side, names, count, list, sizeof(list)) ||
@@ -366,11 +374,14 @@ ls_keys_issue(const char *dir, enum ls_tls_side side, const char *const *names,
 			count == 1 ? names[0] : "one of the names", text, size);
 	(void)snprintf(file, sizeof(file), "%s.pem", name);
 	(void)snprintf(key_file, sizeof(key_file), "%s.key", name);
-	if (keys_open_ca(dir, &ca) != 0) {
-		(void)keys_fail(rc, "has no ca.pem and ca.key: run lockstep keys init",
+	rc = keys_open_ca(dir, &ca);
+	if (rc != 0) {
+		(void)keys_fail(rc,
+			"needs ca.pem and ca.key: use the directory where keys init made them",
 			dir, text, size);
 		goto out;
 	}
+	rc = -EIO;
 	key = keys_new_key();
 	if (key != NULL)
 		cert = keys_new_cert(name, key, ca.cert, from_s, until_s);
@@ -382,9 +393,11 @@ ls_keys_issue(const char *dir, enum ls_tls_side side, const char *const *names,
 		keys_extend(cert, ca.cert, NID_ext_key_usage,
 			agent ? "clientAuth" : "serverAuth") &&
 		keys_extend(cert, ca.cert, NID_subject_alt_name, list) &&
-		X509_sign(cert, ca.key, EVP_sha256()) > 0 &&
-		keys_note(dir, cert, name) &&
-		keys_write(dir, key_file, key, keys_put_key) == 0)
+		X509_sign(cert, ca.key, EVP_sha256()) > 0)
+		rc = keys_note(dir, cert, name);
+	if (rc == 0)
+		rc = keys_write(dir, key_file, key, keys_put_key);
+	if (rc == 0)
 		rc = keys_write(dir, file, cert, keys_put_cert);
 	if (rc != 0)
 		(void)keys_fail(rc, "cannot be made", file, text, size);
@@ -418,13 +431,13 @@ keys_add_revoked(X509_CRL *crl, const char *hex, int64_t now_s)
 }
 
 /* Adds every certificate of a name to crl; NULL: only counts them. Returns how many, or
- * -EIO. */
+ * -EIO or -errno. */
 static int
 keys_add_name(X509_CRL *crl, const char *dir, const char *name, int64_t now_s)
 {
 	FILE *f = keys_open(dir, "issued", "", "r");
 	char line[KEYS_LINE_BYTES], *space;
-	int count = f != NULL || errno == ENOENT ? 0 : -EIO;
+	int count = f != NULL || errno == ENOENT ? 0 : -errno;
 
 	while (f != NULL && count >= 0 && fgets(line, sizeof(line), f) != NULL) {
 		line[strcspn(line, "\n")] = '\0';
@@ -447,16 +460,22 @@ ls_keys_revoke(const char *dir, const char *name, int64_t now_s, char *text,
 	struct keys_ca ca = { .dir = dir };
 	FILE *f = keys_open(dir, "crl.pem", "", "r");
 	X509_CRL *crl = f != NULL ? PEM_read_X509_CRL(f, NULL, NULL, NULL) : NULL;
-	int rc = -EIO;
+	int rc = f != NULL ? -LS_EPARSE : -errno;
+	int count = keys_add_name(NULL, dir, name, now_s);
 
 	ERR_clear_error();
-	if (keys_add_name(NULL, dir, name, now_s) == 0)
-		rc = keys_fail(-LS_EUNKNOWN, "has no certificate by this directory",
-			name, text, size);
-	else if (crl != NULL && keys_open_ca(dir, &ca) == 0 &&
-		keys_add_name(crl, dir, name, now_s) > 0)
+	if (count <= 0)
+		rc = count < 0 ? count : -LS_EUNKNOWN;
+	else if (crl != NULL)
+		rc = keys_open_ca(dir, &ca);
+	if (rc == 0)
+		rc = keys_add_name(crl, dir, name, now_s);
+	if (rc > 0)
 		rc = keys_write_list(&ca, crl, now_s);
-	if (rc == -EIO)
+	if (rc == -LS_EUNKNOWN)
+		(void)keys_fail(rc, "has no certificate by this directory", name, text,
+			size);
+	else if (rc != 0)
 		(void)keys_fail(rc,
 			"nothing is revoked, crl.pem cannot be made: this needs the ca.pem, "
 			"ca.key, crl.pem and issued of keys init",

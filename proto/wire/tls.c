@@ -435,7 +435,7 @@ ls_tls_look(struct ls_tls *t)
 	return rc;
 }
 
-/* Nothing is read yet. */
+/* Nothing is read yet. *ret_tls is for ls_tls_close, whatever is returned. */
 static int
 tls_new(enum ls_tls_side side, const char *dir, const char *name,
 	struct ls_tls **ret_tls)
@@ -448,13 +448,10 @@ tls_new(enum ls_tls_side side, const char *dir, const char *name,
 		rc = ls_text_copy(t->dir, sizeof(t->dir), dir);
 	if (rc == 0)
 		rc = ls_text_copy(t->name, sizeof(t->name), name);
-	if (rc != 0) {
-		ls_tls_close(t);
-		return rc;
-	}
-	t->side = side;
+	if (rc == 0)
+		t->side = side;
 	*ret_tls = t;
-	return 0;
+	return rc;
 }
 
 int
@@ -485,10 +482,10 @@ ls_tls_check(enum ls_tls_side side, const char *dir, const char *name, char *tex
 	int rc = tls_new(side, dir, name, &t);
 
 	(void)snprintf(text, size, "%s", ls_err_text(rc));
-	if (rc != 0)
-		return rc;
-	rc = tls_refresh(t);
-	(void)snprintf(text, size, "%s", t->problem);
+	if (rc == 0) {
+		rc = tls_refresh(t);
+		(void)snprintf(text, size, "%s", t->problem);
+	}
 	if (rc > 0)
 		rc = text[0] == '\0' ? 0 : t->soon ? 1 : -EINVAL;
 	ls_tls_close(t);

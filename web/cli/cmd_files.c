@@ -67,16 +67,50 @@ ls_cmd_replay(struct ls_cli *cli, int argc, char **argv)
 	return rc == 0 ? LS_EXIT_OK : LS_EXIT_FOUND;
 }
 
+/* Where an export goes. */
+struct files_out {
+	struct ls_cli *cli;
+	FILE *out, *rows; /* NULL: not opened, no rows */
+};
+
+/* Called when the export begins: one that is refused leaves the file as it was. */
+static FILE *
+files_open(void *arg)
+{
+	struct files_out *o = arg;
+	const struct ls_cli *cli = o->cli;
+	bool named = strcmp(cli->options.file, "-") != 0;
+
+	o->out = named ? fopen(cli->options.file, "we") : stdout;
+	if (!o->out || !cli->csv)
+		return o->out;
+	o->rows = ls_export_csv_open(o->out, cli->options.counters);
+	return o->rows;
+}
+
+static bool
+files_close(FILE *f)
+{
+	return !f || f == stdout || fclose(f) == 0;
+}
+
 static int
-files_export(struct ls_cli *cli, const char *path, FILE *out)
+files_unwritten(struct ls_cli *cli)
+{
+	(void)fprintf(stderr, "lockstep: writing %s: %s\n",
+		ls_term_safe(cli->term, cli->options.file, ""), strerror(errno));
+	return LS_EXIT_FOUND;
+}
+
+static int
+files_export(struct ls_cli *cli, const char *path, struct files_out *out)
 {
 	struct ls_fetched got = { 0 };
-	int rc = ls_fetch_get(cli->fetch, path, out, &got);
+	int rc = ls_fetch_get(cli->fetch, path,
+		&(struct ls_fetch_stream){ files_open, out }, &got);
 
-	if (rc == -EIO) {
-		(void)fprintf(stderr, "lockstep: writing: %s\n", strerror(errno));
-		return LS_EXIT_FOUND;
-	}
+	if (rc == -EIO)
+		return files_unwritten(cli);
 	if (rc == -EACCES)
 		return ls_cli_unreachable(cli, rc);
 	if (rc != 0) {
@@ -89,33 +123,13 @@ files_export(struct ls_cli *cli, const char *path, FILE *out)
 	return rc;
 }
 
-/* The same, with each line made a row. */
-static int
-files_export_csv(struct ls_cli *cli, const char *path, FILE *out)
-{
-	FILE *rows = ls_export_csv_open(out, cli->options.counters);
-	int rc;
-
-	if (!rows) {
-		(void)fprintf(stderr, "lockstep: out of memory\n");
-		return LS_EXIT_UNREACHABLE;
-	}
-	rc = files_export(cli, path, rows);
-	if (fclose(rows) != 0 && rc == LS_EXIT_OK) {
-		(void)fprintf(stderr, "lockstep: writing: %s\n", strerror(errno));
-		rc = LS_EXIT_FOUND;
-	}
-	return rc;
-}
-
 int
 ls_cmd_export(struct ls_cli *cli, int argc, char **argv)
 {
-	const char *file = cli->options.file;
-	bool named = strcmp(file, "-") != 0;
+	struct files_out out = { .cli = cli };
 	char job[LS_CONF_VALUE_MAX_BYTES], path[4096];
-	FILE *out = stdout;
 	int rc = ls_cli_job(cli, sizeof(job), job);
+	bool whole;
 
 	(void)argc;
 	(void)argv;
@@ -126,18 +140,8 @@ ls_cmd_export(struct ls_cli *cli, int argc, char **argv)
 		rc = LS_EXIT_USAGE;
 	if (rc != 0)
 		return rc;
-	if (named)
-		out = fopen(file, "we");
-	if (!out) {
-		(void)fprintf(stderr, "lockstep: %s: %s\n",
-			ls_term_safe(cli->term, file, ""), strerror(errno));
-		return LS_EXIT_FOUND;
-	}
-	rc = cli->csv ? files_export_csv(cli, path, out) : files_export(cli, path, out);
-	if (named && fclose(out) != 0 && rc == LS_EXIT_OK) {
-		(void)fprintf(stderr, "lockstep: %s: %s\n",
-			ls_term_safe(cli->term, file, ""), strerror(errno));
-		rc = LS_EXIT_FOUND;
-	}
-	return rc;
+	rc = files_export(cli, path, &out);
+	whole = files_close(out.rows);
+	whole = files_close(out.out) && whole;
+	return whole || rc != LS_EXIT_OK ? rc : files_unwritten(cli);
 }

@@ -28,7 +28,9 @@ struct ls_fetch {
 	char bearer[sizeof("Bearer ") + LS_TOKEN_BYTES]; /* "": no token */
 	/* of the request that runs */
 	const char *body; /* NULL: GET */
-	FILE *stream;
+	const struct ls_fetch_stream *stream; /* NULL: the body is kept */
+	FILE *out; /* of the stream, once it is open */
+	int error; /* of it */
 	unsigned interims;
 	struct ls_http_mark mark; /* goes with the connection */
 	SSL *ssl; /* of the connection that runs, its own; NULL: plain */
@@ -226,6 +228,14 @@ ls_fetch_free(struct ls_fetch *f)
 	free(f);
 }
 
+static int
+fetch_not_written(struct ls_fetch *f)
+{
+	f->error = errno;
+	f->rc = -EIO;
+	return -1;
+}
+
 /* Written as it comes, so that an export of any size needs no memory. */
 static void
 fetch_piece(struct evhttp_request *req, void *arg)
@@ -237,8 +247,8 @@ fetch_piece(struct evhttp_request *req, void *arg)
 
 	while ((n = evbuffer_remove(in, block, sizeof(block))) > 0) {
 		f->bytes += (uint64_t)n;
-		if (fwrite(block, 1, (size_t)n, f->stream) != (size_t)n)
-			f->rc = -EIO;
+		if (fwrite(block, 1, (size_t)n, f->out) != (size_t)n)
+			(void)fetch_not_written(f);
 	}
 }
 
@@ -249,6 +259,9 @@ fetch_header(struct evhttp_request *req, void *arg)
 	struct ls_fetch *f = arg;
 
 	if (f->stream && evhttp_request_get_response_code(req) == 200) {
+		f->out = f->stream->open(f->stream->arg);
+		if (!f->out)
+			return fetch_not_written(f);
 		evhttp_request_set_chunked_cb(req, fetch_piece);
 		evhttp_connection_set_max_body_size(evhttp_request_get_connection(req),
 			-1);
@@ -285,9 +298,10 @@ fetch_failed(enum evhttp_request_error error, void *arg)
 {
 	struct ls_fetch *f = arg;
 
-	f->rc = error == EVREQ_HTTP_DATA_TOO_LONG ? -LS_ELIMIT
-		: error == EVREQ_HTTP_TIMEOUT	  ? -ETIMEDOUT
-						  : -ENOTCONN;
+	f->rc = f->rc != 0			    ? f->rc
+		: error == EVREQ_HTTP_DATA_TOO_LONG ? -LS_ELIMIT
+		: error == EVREQ_HTTP_TIMEOUT	    ? -ETIMEDOUT
+						    : -ENOTCONN;
 }
 
 static int
@@ -372,7 +386,8 @@ fetch_judge(struct ls_fetch *f)
 }
 
 static int
-fetch_run(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetched *ret)
+fetch_run(struct ls_fetch *f, const char *path, const struct ls_fetch_stream *stream,
+	struct ls_fetched *ret)
 {
 	struct bufferevent *end = f->tls ? fetch_end(f) : NULL;
 	struct evhttp_connection *evcon;
@@ -416,6 +431,7 @@ fetch_run(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetched 
 		rc = f->rc;
 	if (rc != 0) {
 		free(f->got.text);
+		errno = f->error;
 		return rc;
 	}
 	*ret = f->got;
@@ -423,7 +439,8 @@ fetch_run(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetched 
 }
 
 int
-ls_fetch_get(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetched *ret)
+ls_fetch_get(struct ls_fetch *f, const char *path, const struct ls_fetch_stream *stream,
+	struct ls_fetched *ret)
 {
 	f->body = NULL;
 	return fetch_run(f, path, stream, ret);

@@ -7,7 +7,7 @@
  * Errors:  -LS_EPARSE the URL is not http[s]://HOST[:PORT], -EACCES the certificate of
  *          the server is not accepted, -ENOTCONN no answer,
  *          -ETIMEDOUT no whole answer in time, -LS_ELIMIT the answer is too long,
- *          -ENOMEM. An HTTP status is no error here.
+ *          -EIO the stream cannot be opened or written (errno says why), -ENOMEM. An HTTP status is no error here.
  * Limits:  LS_CLI_BODY_MAX_BYTES; of a stream LS_CLI_CHUNK_MAX_BYTES a chunk, and
  *          LS_CLI_PROGRESS_BYTES in each timeout.
  */
@@ -46,12 +46,19 @@ int ls_fetch_new(const struct ls_fetch_options *o, struct ls_fetch **ret, char *
 	size_t size) LS_MUSTCHECK;
 void ls_fetch_free(struct ls_fetch *f);
 
+/* Opens a stream when the body of a 200 begins, at most once; the caller closes it. NULL:
+ * it cannot (errno). */
+struct ls_fetch_stream {
+	FILE *(*open)(void *arg);
+	void *arg;
+};
+
 /*
  * GETs a path. If `stream` is not NULL, the body of a 200 is written there as it comes,
  * without limit, and ret->text is empty.
  */
-int ls_fetch_get(struct ls_fetch *f, const char *path, FILE *stream,
-	struct ls_fetched *ret) LS_MUSTCHECK;
+int ls_fetch_get(struct ls_fetch *f, const char *path,
+	const struct ls_fetch_stream *stream, struct ls_fetched *ret) LS_MUSTCHECK;
 
 /* POSTs a JSON body to a path. */
 int ls_fetch_post(struct ls_fetch *f, const char *path, const char *body,

@@ -154,6 +154,15 @@ exits 0 '' findings --wait 5 --severity critical
 exits 0 '' export --job llama70b-run12 -f "$tmp/lines"
 cmp -s "$tmp/lines" "$src/tests/golden/web/run/export.ndjson"
 result $? 'an export is written whole'
+echo before >"$tmp/lines"
+for form in '' '-o csv'; do
+	# shellcheck disable=SC2086  # an option and its value
+	exits 5 'no job, host or finding' export --job none -f "$tmp/lines" $form
+	[ "$(cat "$tmp/lines")" = before ]
+	result $? "a refused export $form leaves its file as it was"
+	exits 1 "$tmp/none/lines: No such file" export --job llama70b-run12 -f "$tmp/none/lines" $form
+	exits 1 'No space left' export --job llama70b-run12 -f /dev/full $form
+done
 
 # What the API says is what -o json prints.
 run explain F-7Q2K -o json
@@ -181,7 +190,7 @@ keys=$tmp/keys
 exits 2 'usage: lockstep keys' keys lamp "$keys"
 exits 2 'usage: lockstep keys' keys agent "$keys"
 exits 2 'usage: lockstep keys' keys revoke "$keys"
-exits 1 'run lockstep keys init' keys agent "$keys" h0
+exits 1 'keys init made them (No such file' keys agent "$keys" h0
 exits 0 '' keys init "$keys" localhost
 exits 0 '' keys agent "$keys" h0 h1
 exits 2 'is no name for a certificate' keys agent "$keys" h2 a/b h3
@@ -192,7 +201,7 @@ exits 0 '' keys token "$keys" reader read
 exits 0 '' keys token "$keys" h0 read
 exits 0 '' keys revoke "$keys" reader
 cp "$keys/tokens" "$tmp/tokens"
-exits 1 'nothing is revoked' keys revoke "$keys" h0
+exits 1 'nothing is revoked.*(No such file' keys revoke "$keys" h0
 cmp -s "$tmp/tokens" "$keys/tokens" && [ -s "$tmp/tokens" ]
 result $? 'without ca.key a token is revoked; of a name with a certificate, nothing'
 mv "$tmp/ca.key" "$keys/ca.key"

@@ -17,6 +17,17 @@
 static struct ls_fetch *fetch;
 static struct ls_fetched got;
 static pid_t server;
+static FILE *opened; /* what a stream has opened */
+
+static FILE *
+open_file(void *path)
+{
+	return opened = fopen(path, "w");
+}
+
+static char null_path[] = "/dev/null", none_path[] = "/none/file",
+	    full_path[] = "/dev/full";
+static const struct ls_fetch_stream null = { open_file, null_path };
 
 /* A server that sends `head` to whoever asks, then `more` again and again, with a pause
  * between; NULL: it closes. */
@@ -58,6 +69,9 @@ teardown(void)
 	fetch = NULL;
 	(void)kill(server, SIGKILL);
 	(void)waitpid(server, NULL, 0);
+	if (opened)
+		(void)fclose(opened);
+	opened = NULL;
 }
 
 LS_CASE(fetch, NULL, teardown);
@@ -79,39 +93,48 @@ LS_TEST(fetch, an_answer_in_drops_has_a_deadline)
 
 LS_TEST(fetch, a_refused_stream_gives_the_reason)
 {
-	FILE *stream = fopen("/dev/null", "w");
-
-	ck_assert_ptr_nonnull(stream);
 	serve("HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n{}", NULL, 0,
 		60000);
-	ck_assert_int_eq(ls_fetch_get(fetch, "/", stream, &got), 0);
+	ck_assert_int_eq(ls_fetch_get(fetch, "/", &null, &got), 0);
 	ck_assert_int_eq(got.status, 401);
 	ck_assert_str_eq(got.text, "{}");
+	ck_assert_ptr_null(opened);
 	free(got.text);
-	(void)fclose(stream);
+}
+
+LS_TEST(fetch, a_stream_that_cannot_be_opened_or_written_says_why)
+{
+	static const struct ls_fetch_stream none = { open_file, none_path },
+					    full = { open_file, full_path };
+	char block[65536];
+
+	serve(OK "Content-Length: 2\r\n\r\n{}", NULL, 0, 60000);
+	ck_assert_int_eq(ls_fetch_get(fetch, "/", &none, &got), -EIO);
+	ck_assert_int_eq(errno, ENOENT);
+	teardown();
+	memset(block, 'z', sizeof(block) - 1);
+	block[sizeof(block) - 1] = '\0';
+	serve(OK "Content-Length: 65535\r\n\r\n", block, 0, 60000);
+	ck_assert_int_eq(ls_fetch_get(fetch, "/", &full, &got), -EIO);
+	ck_assert_int_eq(errno, ENOSPC);
 }
 
 LS_TEST(fetch, a_stream_lives_while_it_moves)
 {
-	FILE *out = fopen("/dev/null", "w");
 	char line[1024];
 
 	memset(line, 'x', sizeof(line) - 1);
 	line[sizeof(line) - 1] = '\0';
 	/* Its 40,000 bytes take more than the timeout. */
 	serve(OK "Content-Length: 40000\r\n\r\n", line, 150, 5000);
-	ck_assert_int_eq(ls_fetch_get(fetch, "/", out, &got), 0);
+	ck_assert_int_eq(ls_fetch_get(fetch, "/", &null, &got), 0);
 	free(got.text);
-	(void)fclose(out);
 }
 
 LS_TEST(fetch, a_stream_in_drops_has_a_deadline)
 {
-	FILE *out = fopen("/dev/null", "w");
-
 	serve(OK "Content-Length: 100000\r\n\r\n", "x", 20, 200);
-	ck_assert_int_eq(ls_fetch_get(fetch, "/", out, &got), -ETIMEDOUT);
-	(void)fclose(out);
+	ck_assert_int_eq(ls_fetch_get(fetch, "/", &null, &got), -ETIMEDOUT);
 }
 
 LS_TEST(fetch, interim_answers_have_an_end)
@@ -123,12 +146,10 @@ LS_TEST(fetch, interim_answers_have_an_end)
 
 LS_TEST(fetch, a_chunk_line_without_an_end_is_not_kept)
 {
-	FILE *out = fopen("/dev/null", "w");
 	char line[65536];
 
 	memset(line, 'y', sizeof(line) - 1);
 	line[sizeof(line) - 1] = '\0';
 	serve(OK "Transfer-Encoding: chunked\r\n\r\n1;", line, 0, 60000);
-	ck_assert_int_eq(ls_fetch_get(fetch, "/", out, &got), -LS_ELIMIT);
-	(void)fclose(out);
+	ck_assert_int_eq(ls_fetch_get(fetch, "/", &null, &got), -LS_ELIMIT);
 }
