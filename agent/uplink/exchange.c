@@ -677,12 +677,11 @@ ls_exchange_open(struct ls_loop *loop, const char *url, struct ls_tls *tls,
 	x->buf = x->small;
 	x->last_id = nng_random();
 	rc = exchange_make(x, loop, url);
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_exchange = x;
+	else
 		ls_exchange_close(x);
-		return rc;
-	}
-	*ret_exchange = x;
-	return 0;
+	return rc;
 }
 
 int

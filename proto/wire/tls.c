@@ -448,13 +448,13 @@ tls_new(enum ls_tls_side side, const char *dir, const char *name,
 		rc = ls_text_copy(t->dir, sizeof(t->dir), dir);
 	if (rc == 0)
 		rc = ls_text_copy(t->name, sizeof(t->name), name);
-	if (rc != 0) {
+	if (rc == 0) {
+		t->side = side;
+		*ret_tls = t;
+	} else {
 		ls_tls_close(t);
-		return rc;
 	}
-	t->side = side;
-	*ret_tls = t;
-	return 0;
+	return rc;
 }
 
 int

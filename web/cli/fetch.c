@@ -199,12 +199,11 @@ ls_fetch_new(const struct ls_fetch_options *o, struct ls_fetch **ret, char *text
 		rc = fetch_prepare(f, o, text, size);
 	else
 		(void)snprintf(text, size, "%s", ls_err_text(rc));
-	if (rc != 0) {
+	if (rc == 0)
+		*ret = f;
+	else
 		ls_fetch_free(f);
-		return rc;
-	}
-	*ret = f;
-	return 0;
+	return rc;
 }
 
 const char *
@@ -414,12 +413,11 @@ fetch_run(struct ls_fetch *f, const char *path, FILE *stream, struct ls_fetched 
 	evhttp_connection_free(evcon);
 	if (rc == 0)
 		rc = f->rc;
-	if (rc != 0) {
+	if (rc == 0)
+		*ret = f->got;
+	else
 		free(f->got.text);
-		return rc;
-	}
-	*ret = f->got;
-	return 0;
+	return rc;
 }
 
 int
