@@ -664,10 +664,9 @@ int
 ls_exchange_open(struct ls_loop *loop, const char *url, struct ls_tls *tls,
 	const struct ls_exchange_handler *handler, struct ls_exchange **ret_exchange)
 {
-	struct ls_exchange *x;
 	int rc;
+	struct ls_exchange *x = calloc(1, sizeof(*x));
 
-	x = calloc(1, sizeof(*x));
 	if (x == NULL)
 		return -ENOMEM;
 	x->handler = *handler;
