@@ -147,10 +147,9 @@ sources_make(struct ls_sources *s, const struct ls_agent_config *c)
 {
 	const struct ls_source *hooks;
 	struct ls_source one;
-	int rc;
+	int rc = sources_add(s, ls_source_host_new(c->proc_root, c->sys_root, &one),
+		&one, &s->host);
 
-	rc = sources_add(s, ls_source_host_new(c->proc_root, c->sys_root, &one), &one,
-		&s->host);
 	if (rc == 0)
 		rc = sources_add(s,
 			ls_source_worker_new(c->proc_root, c->sys_root, &one), &one,

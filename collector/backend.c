@@ -361,7 +361,7 @@ backend_ready(void *arg, const char **ret_why)
 struct ls_backend
 ls_backend_of(struct ls_backend_parts *parts)
 {
-	struct ls_backend b = {
+	return (struct ls_backend){
 		.arg = parts,
 		.ask = backend_ask,
 		.export_job = backend_export,
@@ -371,6 +371,4 @@ ls_backend_of(struct ls_backend_parts *parts)
 		.metrics = backend_metrics,
 		.ready = backend_ready,
 	};
-
-	return b;
 }

@@ -150,12 +150,11 @@ ls_tidy_start(const char *dir, struct ls_writer *writer, uint64_t pack_interval_
 			? tidy_keepers(t)
 			: -ENOMEM;
 	}
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_tidy = t;
+	else
 		ls_tidy_stop(t);
-		return rc;
-	}
-	*ret_tidy = t;
-	return 0;
+	return rc;
 }
 
 void

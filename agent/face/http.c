@@ -305,12 +305,11 @@ ls_agent_http_new(struct ls_loop *loop, const struct ls_agent_http_options *opti
 	h->options = *options;
 	h->loopback = ls_http_is_loopback(options->address) == 1;
 	rc = http_start(h);
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_http = h;
+	else
 		ls_agent_http_free(h);
-		return rc;
-	}
-	*ret_http = h;
-	return 0;
+	return rc;
 }
 
 void

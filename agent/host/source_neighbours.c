@@ -71,11 +71,10 @@ neighbours_walk(struct source_neighbours *s, char *path, unsigned depth)
 	size_t len = strlen(path), children = 0;
 	const struct dirent64 *e;
 	struct ls_dirlist dir;
-	bool is_open;
-
-	is_open = depth < LS_CGROUP_DEPTH_MAX &&
+	bool is_open = depth < LS_CGROUP_DEPTH_MAX &&
 		ls_procfile_path(full, sizeof(full), s->root, path) == 0 &&
 		ls_dirlist_open(&dir, full) == 0;
+
 	while (is_open && (e = ls_dirlist_next(&dir)) != NULL) {
 		if (e->d_type != DT_DIR || e->d_name[0] == '.')
 			continue;

@@ -542,12 +542,11 @@ ls_chips_new(const char *proc_root, const char *sys_root, const char *dev_root,
 		rc = ls_text_copy(c->proc_root, sizeof(c->proc_root), proc_root);
 	if (rc == 0)
 		rc = ls_text_copy(c->dev_root, sizeof(c->dev_root), dev_root);
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_chips = c;
+	else
 		free(c);
-		return rc;
-	}
-	*ret_chips = c;
-	return 0;
+	return rc;
 }
 
 void

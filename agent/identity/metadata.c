@@ -196,13 +196,13 @@ ls_metadata_new(struct ls_loop *loop, const struct ls_metadata_options *options,
 	m->options.address = m->address;
 	m->retry_ns = options->retry_ns;
 	rc = metadata_open(m, loop);
-	if (rc != 0) {
+	if (rc == 0) {
+		ls_loop_timer_start(m->next, 0, 0);
+		*ret_metadata = m;
+	} else {
 		ls_metadata_free(m);
-		return rc;
 	}
-	ls_loop_timer_start(m->next, 0, 0);
-	*ret_metadata = m;
-	return 0;
+	return rc;
 }
 
 void

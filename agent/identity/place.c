@@ -211,12 +211,11 @@ ls_place_open(struct ls_loop *loop, const struct ls_agent_config *config,
 		place_settle(p);
 		rc = place_open_metadata(p);
 	}
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_place = p;
+	else
 		ls_place_close(p);
-		return rc;
-	}
-	*ret_place = p;
-	return 0;
+	return rc;
 }
 
 void

@@ -305,12 +305,11 @@ ls_http_get_new(struct ls_loop *loop, const struct ls_http_get_options *options,
 	g->tell = ls_loop_timer_new(loop, http_get_tell, g);
 	if (rc == 0 && (g->body == NULL || g->deadline == NULL || g->tell == NULL))
 		rc = -ENOMEM;
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_get = g;
+	else
 		ls_http_get_free(g);
-		return rc;
-	}
-	*ret_get = g;
-	return 0;
+	return rc;
 }
 
 void

@@ -214,12 +214,11 @@ ls_prom_map_new(const char *file, struct ls_prom_map **ret_map, char *ret_why,
 		}
 	}
 	free(built_in);
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_map = m;
+	else
 		ls_prom_map_free(m);
-		return rc;
-	}
-	*ret_map = m;
-	return 0;
+	return rc;
 }
 
 void

@@ -172,9 +172,8 @@ writer_push(struct ls_chunk_writer *w, const struct writer_group *g,
 		.t_last_mono_ns = t->t_mono_ns[t->rows - 1],
 		.body = w->body };
 	struct ls_chunk_table half = *t;
-	int rc;
+	int rc = ls_chunk_encode(w->codec, t, w->body, sizeof(w->body), &item.body_len);
 
-	rc = ls_chunk_encode(w->codec, t, w->body, sizeof(w->body), &item.body_len);
 	if (rc == -EMSGSIZE && t->rows > 1) {
 		half.rows = t->rows / 2;
 		writer_push(w, g, &half);

@@ -85,12 +85,11 @@ ls_disk_start(struct ls_loop *loop, const char *path, struct ls_disk **ret_disk)
 		rc = ls_queue_watch(d->finished, loop, disk_on_finished, d);
 	if (rc == 0)
 		rc = ls_queue_start_thread(&d->thread, "disk", disk_main, d);
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_disk = d;
+	else
 		disk_free(d);
-		return rc;
-	}
-	*ret_disk = d;
-	return 0;
+	return rc;
 }
 
 void

@@ -382,12 +382,11 @@ ls_minute_file_open(const char *dir, const uint8_t kernel_boot_id[16],
 	};
 	memcpy(f->kernel_boot_id, kernel_boot_id, sizeof(f->kernel_boot_id));
 	rc = minute_load(f, dir, ret_found, ret_damaged);
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_file = f;
+	else
 		ls_minute_file_close(f);
-		return rc;
-	}
-	*ret_file = f;
-	return 0;
+	return rc;
 }
 
 void

@@ -399,13 +399,13 @@ ls_tpu_port_new(struct ls_loop *loop, const struct ls_tpu_port_options *options,
 		options->address);
 	(void)snprintf(p->view.why, sizeof(p->view.why), "no answer yet");
 	rc = ls_grpc_new(loop, &o, &p->grpc);
-	if (rc != 0) {
+	if (rc == 0) {
+		p->view.grpc = ls_grpc_get_stats(p->grpc);
+		*ret_port = p;
+	} else {
 		ls_tpu_port_free(p);
-		return rc;
 	}
-	p->view.grpc = ls_grpc_get_stats(p->grpc);
-	*ret_port = p;
-	return 0;
+	return rc;
 }
 
 void

@@ -664,10 +664,9 @@ int
 ls_exchange_open(struct ls_loop *loop, const char *url, struct ls_tls *tls,
 	const struct ls_exchange_handler *handler, struct ls_exchange **ret_exchange)
 {
-	struct ls_exchange *x;
 	int rc;
+	struct ls_exchange *x = calloc(1, sizeof(*x));
 
-	x = calloc(1, sizeof(*x));
 	if (x == NULL)
 		return -ENOMEM;
 	x->handler = *handler;
@@ -677,12 +676,11 @@ ls_exchange_open(struct ls_loop *loop, const char *url, struct ls_tls *tls,
 	x->buf = x->small;
 	x->last_id = nng_random();
 	rc = exchange_make(x, loop, url);
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_exchange = x;
+	else
 		ls_exchange_close(x);
-		return rc;
-	}
-	*ret_exchange = x;
-	return 0;
+	return rc;
 }
 
 int

@@ -104,10 +104,10 @@ static int
 step_choose(struct step *s)
 {
 	const struct ls_step_row *row, *last = NULL;
-	uint32_t *chosen;
 	size_t i, n = 0;
+	uint32_t *chosen =
+		reallocarray(s->a->chosen, s->q->members.count, sizeof(*chosen));
 
-	chosen = reallocarray(s->a->chosen, s->q->members.count, sizeof(*chosen));
 	if (chosen == NULL)
 		return -ENOMEM;
 	s->a->chosen = chosen;

@@ -387,12 +387,11 @@ ls_reader_start(struct ls_loop *loop, const char *dir, struct ls_reader **ret_re
 	rc = r->dir != NULL ? 0 : -ENOMEM;
 	for (i = 0; i < READER_LANES && rc == 0; i++)
 		rc = reader_start_lane(r, &r->lane[i], loop);
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_reader = r;
+	else
 		ls_reader_stop(r);
-		return rc;
-	}
-	*ret_reader = r;
-	return 0;
+	return rc;
 }
 
 /* Ends what the thread left: the running job, if its last piece never came, and the

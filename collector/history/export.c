@@ -99,6 +99,15 @@ export_clock(struct export *x, const struct ls_store_event *e,
 	return export_room(x);
 }
 
+static const char *
+export_host(void *arg, int32_t attempt, uint32_t rank)
+{
+	const struct ls_store_worker *w =
+		ls_job_members_rank(arg, attempt, (int32_t)rank);
+
+	return w != NULL ? w->info.host : NULL;
+}
+
 static int
 export_steps(struct export *x, const struct ls_store_event *e)
 {
@@ -115,7 +124,7 @@ export_steps(struct export *x, const struct ls_store_event *e)
 		rc = export_room(x);
 		if (rc == 0)
 			ls_lines_step(&x->lines, &w->info, &steps->records[i],
-				&x->members);
+				export_host, &x->members);
 	}
 	return rc;
 }

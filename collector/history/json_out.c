@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/json.h"
+#include "proto/base/mem.h"
 #include "proto/base/text.h"
 #include "proto/limits.h"
 
@@ -22,34 +23,14 @@ ls_json_out_fini(struct ls_json_out *o)
 	memset(o, 0, sizeof(*o));
 }
 
-/* Room for len more bytes; false: there is none, now or before. */
-static bool
-out_grow(struct ls_json_out *o, size_t len)
-{
-	size_t size = o->size > 0 ? o->size : 4096;
-	char *grown;
-
-	if (o->failed || len > SIZE_MAX / 4 - o->len) {
-		o->failed = true;
-		return false;
-	}
-	while (size < o->len + len)
-		size *= 2;
-	grown = realloc(o->text, size);
-	if (grown == NULL) {
-		o->failed = true;
-		return false;
-	}
-	o->text = grown;
-	o->size = size;
-	return true;
-}
-
 static inline void
 out_add(struct ls_json_out *o, const char *text, size_t len)
 {
-	if (len > o->size - o->len && !out_grow(o, len))
+	if (len > o->size - o->len &&
+		ls_mem_reserve((void **)&o->text, &o->size, o->len + len) != 0) {
+		o->failed = true;
 		return;
+	}
 	memcpy(o->text + o->len, text, len);
 	o->len += len;
 }
@@ -139,24 +120,13 @@ out_whole(struct ls_json_out *o, int64_t v)
 	out_add(o, p, (size_t)(text + sizeof(text) - p));
 }
 
-/* Millionths as "%.15g" writes them; 0 < v < 10^15. */
+/* Millionths as "%.15g" writes them; 100 <= v < 10^15: below there is an exponent. */
 static void
 out_millionths(struct ls_json_out *o, uint64_t v)
 {
 	char text[32], *end = text + sizeof(text), *p = end;
 	unsigned digits = 0;
 
-	if (v < 100) { /* below 0.0001 there is an exponent */
-		*--p = v < 10 ? '6' : '5';
-		p = memcpy(p - 3, "e-0", 3);
-		if (v >= 10 && v % 10 > 0) {
-			*--p = (char)('0' + v % 10);
-			*--p = '.';
-		}
-		*--p = (char)('0' + (v < 10 ? v : v / 10));
-		out_add(o, p, (size_t)(end - p));
-		return;
-	}
 	for (; digits < 6 && v % 10 == 0; digits++)
 		v /= 10;
 	for (; digits < 6; digits++, v /= 10)
@@ -181,7 +151,7 @@ out_decimal(struct ls_json_out *o, double v)
 	if (!(scaled < OUT_WHOLE_MAX))
 		return false;
 	millionths = (uint64_t)(scaled + 0.5);
-	if (millionths == 0 || (double)millionths / OUT_MILLION != fabs(v))
+	if (millionths < 100 || (double)millionths / OUT_MILLION != fabs(v))
 		return false;
 	if (v < 0)
 		out_add(o, "-", 1);

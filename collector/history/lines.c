@@ -230,7 +230,8 @@ lines_barriers(struct ls_lines *l, const struct lines_member *m)
 struct lines_peers {
 	const struct ls_worker_info *who;
 	const struct ls_record *record;
-	const struct ls_job_members *members;
+	ls_lines_host_fn *host_of;
+	void *arg;
 };
 
 static void
@@ -258,9 +259,7 @@ lines_peers(struct ls_lines *l, const struct lines_member *m)
 
 	for (i = 0; i < p->record->peer_count; i++) {
 		const struct ls_record_peer *peer = &p->record->peer[i];
-		const struct ls_store_worker *w = ls_job_members_rank(p->members,
-			p->who->attempt, (int32_t)peer->rank);
-		const char *name = w != NULL ? w->info.host : NULL;
+		const char *name = p->host_of(p->arg, p->who->attempt, peer->rank);
 
 		for (k = 0; k < i && name != NULL; k++)
 			if (strcmp(peers[k].name, name) == 0)
@@ -310,9 +309,9 @@ lines_work(struct ls_lines *l, const struct lines_member *m)
 
 void
 ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who,
-	const struct ls_record *r, const struct ls_job_members *members)
+	const struct ls_record *r, ls_lines_host_fn *host_of, void *arg)
 {
-	const struct lines_peers peers = { who, r, members };
+	const struct lines_peers peers = { who, r, host_of, arg };
 	bool marked = who->step_source == LS_STEP_MARKER;
 	const struct lines_member step[] = {
 		{ "attempt", lines_small, .small = who->attempt },

@@ -15,7 +15,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "collector/history/job_members.h"
 #include "proto/ring/record.h"
 #include "storage/read/query_chunk.h"
 #include "storage/db/rows.h"
@@ -27,10 +26,13 @@ struct ls_lines {
 	bool full; /* the last line did not fit, and is not there */
 };
 
+/* The host of a rank of the attempt; NULL: not known. */
+typedef const char *ls_lines_host_fn(void *arg, int32_t attempt, uint32_t rank);
+
 /* One record, its times on the engine's time line (whole microseconds); peers go by the
- * hosts of their ranks among the members of the job. */
+ * hosts of their ranks. */
 void ls_lines_step(struct ls_lines *l, const struct ls_worker_info *who,
-	const struct ls_record *r, const struct ls_job_members *members);
+	const struct ls_record *r, ls_lines_host_fn *host_of, void *arg);
 
 /* Counters that came at t_us. who == NULL: those of the host; else of this worker. */
 void ls_lines_counters(struct ls_lines *l, const char *job,

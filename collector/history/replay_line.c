@@ -275,8 +275,8 @@ line_barriers(struct line_cursor *c, const json_t *list, const struct line_field
 	}
 	json_array_foreach(list, i, v)
 	{
-		const char *name = json_string_value(json_object_get(v, "name"));
-		int kind = name == NULL ? -LS_EUNKNOWN : ls_barrier_by_name(name);
+		int kind = ls_barrier_by_name(
+			json_string_value(json_object_get(v, "name")));
 
 		if (kind < 0)
 			line_fail(c, "barrier %zu has no known name", i + 1);
@@ -352,8 +352,7 @@ static void
 line_step_source(struct line_cursor *c, const json_t *v, const struct line_field *f,
 	struct ls_line *l)
 {
-	const char *name = json_string_value(v);
-	int source = name == NULL ? -LS_EUNKNOWN : ls_step_source_by_name(name);
+	int source = ls_step_source_by_name(json_string_value(v));
 
 	if (v != NULL && source < 0)
 		line_fail(c, "\"%s\" is unknown", f->key);
@@ -423,8 +422,7 @@ static void
 line_why(struct line_cursor *c, const json_t *v, const struct line_field *f,
 	struct ls_line *l)
 {
-	const char *name = json_string_value(v);
-	int why = name == NULL ? -LS_EUNKNOWN : ls_hang_why_by_name(name);
+	int why = ls_hang_why_by_name(json_string_value(v));
 
 	if (why < 0)
 		line_fail(c, "\"%s\" is unknown", f->key);
@@ -437,8 +435,7 @@ static void
 line_how(struct line_cursor *c, const json_t *v, const struct line_field *f,
 	struct ls_line *l)
 {
-	const char *name = json_string_value(v);
-	int how = name == NULL ? -LS_EUNKNOWN : ls_end_how_by_name(name);
+	int how = ls_end_how_by_name(json_string_value(v));
 
 	(void)c;
 	(void)f;

@@ -851,13 +851,13 @@ ls_ingest_open(struct ls_loop *loop, const struct ls_ingest_options *options,
 			      : -ENOMEM;
 	if (rc == 0)
 		rc = ls_err_nng(ingest_listen(g, options->url));
-	if (rc != 0) {
+	if (rc == 0) {
+		nng_stream_listener_accept(g->listener, g->accept);
+		*ret_ingest = g;
+	} else {
 		ls_ingest_close(g);
-		return rc;
 	}
-	nng_stream_listener_accept(g->listener, g->accept);
-	*ret_ingest = g;
-	return 0;
+	return rc;
 }
 
 void

@@ -182,14 +182,12 @@ outbox_on_hang(void *arg, const struct ls_engine_hang *seen)
 struct ls_engine_sink
 ls_outbox_sink(struct ls_outbox *o)
 {
-	struct ls_engine_sink sink = {
+	return (struct ls_engine_sink){
 		.arg = o,
 		.closed = outbox_on_closed,
 		.finding = outbox_on_finding,
 		.hang = outbox_on_hang,
 	};
-
-	return sink;
 }
 
 void

@@ -115,9 +115,8 @@ meta_take_size(struct meta_parser *p, size_t which)
 	uint32_t *field = (uint32_t *)((char *)&p->meta + meta_sizes[which].offset);
 	uint64_t line = p->event.start_mark.line + 1;
 	unsigned long v;
-	int rc;
+	int rc = meta_once(p, which, meta_sizes[which].name);
 
-	rc = meta_once(p, which, meta_sizes[which].name);
 	if (rc != 0)
 		return rc;
 	if (p->event.type == YAML_SCALAR_EVENT && meta_text(p)[0] != '\0' &&

@@ -15,10 +15,9 @@ ls_digest_json(const json_t *v, char *dst)
 	static const char prefix[] = "sha256:";
 	uint8_t md[EVP_MAX_MD_SIZE];
 	unsigned md_len;
-	char *text;
 	int ok;
+	char *text = ls_json_canonical(v);
 
-	text = ls_json_canonical(v);
 	if (!text)
 		return -ENOMEM;
 	ok = EVP_Digest(text, strlen(text), md, &md_len, EVP_sha256(), NULL);

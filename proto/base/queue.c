@@ -36,9 +36,8 @@ static int
 queue_init_sync(struct ls_queue *q)
 {
 	pthread_condattr_t attr;
-	int rc;
+	int rc = pthread_condattr_init(&attr);
 
-	rc = pthread_condattr_init(&attr);
 	if (rc != 0)
 		return -rc;
 	rc = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -14,7 +14,6 @@
 #define DOUBLE_DECIMAL_BITS 3.32 /* log2(10) */
 #define DOUBLE_ODD_BITS 80.0 /* eight bytes, its place, and a disturbed neighbour */
 #define DOUBLE_EXACT 9007199254740992.0 /* 2^53: integers up to here are exact */
-#define DOUBLE_DISTINCT (1ull << 50)
 #define DOUBLE_INT64_LIMIT 9223372036854775808.0 /* 2^63 */
 
 static const double double_power[DOUBLE_DECIMALS_MAX + 1] = { 1e0, 1e1, 1e2, 1e3, 1e4,
@@ -37,8 +36,8 @@ double_order(uint64_t bits)
 	return bits ^ (0 - (bits >> 63)) >> 1;
 }
 
-static double
-double_from(uint64_t integer, unsigned decimals)
+double
+ls_chunk_from_integer(uint64_t integer, unsigned decimals)
 {
 	double v;
 
@@ -62,7 +61,7 @@ double_to(double v, unsigned decimals, uint64_t *ret_integer)
 		return false; /* NaN, too */
 	integer = (uint64_t)(int64_t)(decimals == 0 ? scaled
 						    : scaled + copysign(0.5, scaled));
-	if (double_bits(double_from(integer, decimals)) != double_bits(v))
+	if (double_bits(ls_chunk_from_integer(integer, decimals)) != double_bits(v))
 		return false;
 	*ret_integer = integer;
 	return true;
@@ -75,29 +74,13 @@ double_odd_max(size_t n)
 	return n / 8;
 }
 
-/*
- * True if v, which is integer / 10^decimals, can be told with one decimal fewer. Below
- * 2^50 no two integers give the same double, so it is the last digit that says it.
- */
-static bool
-double_needs_fewer(double v, unsigned decimals, uint64_t integer)
-{
-	if (decimals == 0)
-		return false;
-	if (integer + DOUBLE_DISTINCT < 2 * DOUBLE_DISTINCT)
-		return (int64_t)integer % 10 == 0;
-	return double_to(v, decimals - 1, &integer);
-}
-
 /* Decimals that v needs; DOUBLE_AS_BITS if no number of them will do. */
 static unsigned
-double_needs(double v, unsigned guess)
+double_needs(double v)
 {
 	uint64_t integer;
 	unsigned d;
 
-	if (double_to(v, guess, &integer) && !double_needs_fewer(v, guess, integer))
-		return guess;
 	for (d = 0; d <= DOUBLE_DECIMALS_MAX; d++) {
 		if (double_to(v, d, &integer))
 			return d;
@@ -109,20 +92,16 @@ double_needs(double v, unsigned guess)
 
 /* The decimals of least cost: each makes all values longer, and leaves fewer of them
  * odd. */
-static unsigned
-double_decimals(const double *v, size_t n)
+unsigned
+ls_chunk_decimals(const double *v, size_t n)
 {
 	size_t need[DOUBLE_AS_BITS + 1] = { 0 }, i, odd = n;
 	double cost, least = INFINITY;
-	unsigned d = 0, choice = 0;
+	unsigned d, choice = 0;
 
 	for (i = 0; i < n; i++) {
-		unsigned is = double_needs(v[i], d);
-
-		need[is]++;
-		if (is != DOUBLE_AS_BITS)
-			d = is;
-		else if (need[is] > double_odd_max(n))
+		need[double_needs(v[i])]++;
+		if (need[DOUBLE_AS_BITS] > double_odd_max(n))
 			return DOUBLE_AS_BITS;
 	}
 	for (d = 0; d <= DOUBLE_DECIMALS_MAX; d++) {
@@ -156,7 +135,7 @@ void
 ls_chunk_put_doubles(struct ls_bits_out *o, struct ls_chunk_work *w, const double *v,
 	size_t n)
 {
-	unsigned decimals = double_decimals(v, n);
+	unsigned decimals = ls_chunk_decimals(v, n);
 	size_t i, integers = n;
 
 	if (decimals == DOUBLE_AS_BITS ||
@@ -201,20 +180,22 @@ double_get_odd(struct ls_bits_in *in, struct ls_chunk_work *w, double *v, size_t
 	integers = 0;
 	for (i = 0; i < n; i++)
 		if (!w->odd[i])
-			v[i] = double_from(w->integer[integers++], decimals);
+			v[i] = ls_chunk_from_integer(w->integer[integers++], decimals);
 	return true;
 }
 
-/* double_from for a column; without a question for each value, and two at a time. */
-static void
-double_from_all(double *v, const uint64_t *integer, size_t n, unsigned decimals)
+/* Without a question for each value, and two at a time. */
+void
+ls_chunk_from_integers(const uint64_t *integer, size_t n, unsigned decimals,
+	double *ret_values)
 {
+	double *v = ret_values;
 	size_t i = 0;
 
 	if (decimals == 0)
 		for (; i + 2 <= n; i += 2) {
-			v[i] = double_from(integer[i], 0);
-			v[i + 1] = double_from(integer[i + 1], 0);
+			v[i] = ls_chunk_from_integer(integer[i], 0);
+			v[i + 1] = ls_chunk_from_integer(integer[i + 1], 0);
 		}
 	else if (decimals != DOUBLE_AS_BITS)
 		for (; i + 2 <= n; i += 2) {
@@ -223,7 +204,7 @@ double_from_all(double *v, const uint64_t *integer, size_t n, unsigned decimals)
 				double_power[decimals];
 		}
 	for (; i < n; i++)
-		v[i] = double_from(integer[i], decimals);
+		v[i] = ls_chunk_from_integer(integer[i], decimals);
 }
 
 bool
@@ -238,7 +219,7 @@ ls_chunk_get_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, double *v,
 		return double_get_odd(in, w, v, n, decimals);
 	if (!ls_chunk_get_integers(in, w->integer, n))
 		return false;
-	double_from_all(v, w->integer, n, decimals);
+	ls_chunk_from_integers(w->integer, n, decimals, v);
 	return true;
 }
 
@@ -265,12 +246,6 @@ ls_chunk_skip_doubles(struct ls_bits_in *in, struct ls_chunk_work *w, size_t n)
 
 /* --- for other columns ---------------------------------------------------- */
 
-unsigned
-ls_chunk_decimals(const double *v, size_t n)
-{
-	return double_decimals(v, n);
-}
-
 bool
 ls_chunk_decimals_are_known(unsigned decimals)
 {
@@ -286,12 +261,6 @@ ls_chunk_to_integer(double v, unsigned decimals, uint64_t *ret_integer)
 	return true;
 }
 
-double
-ls_chunk_from_integer(uint64_t integer, unsigned decimals)
-{
-	return double_from(integer, decimals);
-}
-
 bool
 ls_chunk_find_decimals(const double *v, size_t n, unsigned *ret_decimals)
 {
@@ -299,7 +268,7 @@ ls_chunk_find_decimals(const double *v, size_t n, unsigned *ret_decimals)
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		d = double_needs(v[i], decimals);
+		d = double_needs(v[i]);
 		if (d == DOUBLE_AS_BITS)
 			return false;
 		decimals = d > decimals ? d : decimals;
@@ -320,11 +289,4 @@ ls_chunk_to_integers(const double *v, size_t n, unsigned decimals,
 		if (!double_to(v[i], decimals, &ret_integers[i]))
 			return false;
 	return true;
-}
-
-void
-ls_chunk_from_integers(const uint64_t *integers, size_t n, unsigned decimals,
-	double *ret_values)
-{
-	double_from_all(ret_values, integers, n, decimals);
 }

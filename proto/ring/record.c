@@ -55,7 +55,7 @@ static const char *const record_end_hows[LS_END_HOW_COUNT] = {
 static int
 record_by_name(const char *const *names, int count, const char *name)
 {
-	for (int i = 0; i < count; i++)
+	for (int i = 0; name != NULL && i < count; i++)
 		if (strcmp(names[i], name) == 0)
 			return i;
 	return -LS_EUNKNOWN;

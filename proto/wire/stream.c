@@ -108,13 +108,13 @@ ls_stream_new(nng_stream *raw, struct ls_tls *tls, const char *host,
 		rc = ls_tls_peer_new(tls, host, &s->tls);
 	if (tls != NULL && rc == 0 && nng_aio_alloc(&s->flight_aio, NULL, NULL) != 0)
 		rc = -ENOMEM;
-	if (rc != 0) {
+	if (rc == 0) {
+		s->raw = raw;
+		*ret_stream = s;
+	} else {
 		ls_stream_free(s);
-		return rc;
 	}
-	s->raw = raw;
-	*ret_stream = s;
-	return 0;
+	return rc;
 }
 
 /* --- receiving ------------------------------------------------------------ */

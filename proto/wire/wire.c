@@ -116,16 +116,6 @@ wire_name(char *dst, size_t size, const char *src, bool may_be_empty)
 
 /* --- fields --------------------------------------------------------------- */
 
-/* 4 bytes, or 8: without a call. */
-static inline void
-wire_copy_number(void *to, const void *from, size_t size)
-{
-	if (size == sizeof(uint32_t))
-		memcpy(to, from, sizeof(uint32_t));
-	else
-		memcpy(to, from, sizeof(uint64_t));
-}
-
 void
 ls_wire_put(const struct ls_wire_field *f, const void *ours, void *message)
 {
@@ -137,7 +127,7 @@ ls_wire_put(const struct ls_wire_field *f, const void *ours, void *message)
 		switch (f->kind) {
 		case LS_FIELD_NUMBER:
 		case LS_FIELD_REASON:
-			wire_copy_number(to, from, f->size);
+			memcpy(to, from, f->size);
 			break;
 		case LS_FIELD_FLAG:
 			*(protobuf_c_boolean *)to = *(const bool *)from;
@@ -164,7 +154,7 @@ wire_take_one(const struct ls_wire_field *f, const void *from, void *to)
 	switch (f->kind) {
 	case LS_FIELD_NUMBER:
 	case LS_FIELD_REASON:
-		wire_copy_number(to, from, f->size);
+		memcpy(to, from, f->size);
 		if (f->max == 0)
 			return 0;
 		number = f->size == sizeof(uint32_t) ? *(const uint32_t *)from

@@ -491,12 +491,11 @@ ls_wire_item_unpack_in(const uint8_t *buf, size_t len, struct ls_arena **scratch
 	if (rc != 0)
 		return rc;
 	rc = item_check((const Lockstep__Item *)m, &item, ret_why);
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_item = item;
+	else
 		ls_wire_item_clear(&item);
-		return rc;
-	}
-	*ret_item = item;
-	return 0;
+	return rc;
 }
 
 int

@@ -29,11 +29,7 @@ _Static_assert(LS_HOT_MAX *(3 + 8) + LS_HOST_NAME_MAX_BYTES + 10 * 16 <=
 void
 ls_journal_reset(struct ls_journal *j)
 {
-	j->len = 0;
-	j->count = 0;
-	j->id = 0;
-	j->t_us = 0;
-	j->host[0] = '\0';
+	*j = (struct ls_journal){ .data = j->data, .capacity = j->capacity };
 }
 
 void

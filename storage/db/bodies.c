@@ -98,12 +98,11 @@ ls_bodies_open(sqlite3 *db, struct ls_bodies **ret_bodies)
 		&b->insert);
 	if (rc == 0)
 		rc = bodies_find_end(b);
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_bodies = b;
+	else
 		ls_bodies_close(b);
-		return rc;
-	}
-	*ret_bodies = b;
-	return 0;
+	return rc;
 }
 
 void

@@ -260,10 +260,9 @@ static int
 days_remove(const char *dir, int32_t day, size_t from)
 {
 	char path[PATH_MAX];
-	size_t len;
 	int rc = ls_days_path(path, dir, day);
+	size_t len = rc == 0 ? strlen(path) : 0;
 
-	len = rc == 0 ? strlen(path) : 0;
 	for (; from < LS_DAYS_SUFFIXES && rc == 0; from++) {
 		(void)snprintf(path + len, sizeof(path) - len, "%s",
 			ls_days_suffix[from]);

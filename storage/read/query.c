@@ -122,13 +122,13 @@ ls_query_open(const char *dir, struct ls_query **ret_query)
 	rc = ls_db_open_day(dir, 0, LS_DB_READ, &q->state);
 	if (rc == 0)
 		rc = ls_migrate_check(q->state, ls_migrations_of(LS_SCHEMA_STATE));
-	if (rc != 0) {
+	if (rc == 0) {
+		query_watch(q, q->state, &q->watch);
+		*ret_query = q;
+	} else {
 		ls_query_close(q);
-		return rc;
 	}
-	query_watch(q, q->state, &q->watch);
-	*ret_query = q;
-	return 0;
+	return rc;
 }
 
 static void

@@ -97,12 +97,11 @@ ls_query_day_open(const char *path, struct ls_query_day **ret_day)
 		rc = ls_migrate_check(d->db, ls_migrations_of(LS_SCHEMA_TELEMETRY));
 	if (rc == 0)
 		rc = ls_db_prepare_all(d->db, query_sql, d->stmt, QUERY_STATEMENTS);
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_day = d;
+	else
 		ls_query_day_close(d);
-		return rc;
-	}
-	*ret_day = d;
-	return 0;
+	return rc;
 }
 
 void

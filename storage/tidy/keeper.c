@@ -92,12 +92,11 @@ ls_keeper_open(const struct ls_keeper_work *work, size_t count,
 	if (k->end != NULL)
 		rc = ls_queue_start_thread(&k->thread, "keeper", keeper_main, k);
 	k->running = rc == 0;
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_keeper = k;
+	else
 		ls_keeper_close(k);
-		return rc;
-	}
-	*ret_keeper = k;
-	return 0;
+	return rc;
 }
 
 void

@@ -385,10 +385,9 @@ ls_pack_finish(struct ls_pack *p, struct ls_write **ret_message)
 	if (rc == 0)
 		rc = pack_fill(p, &m->u.pack);
 	ls_pack_reset(p);
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_message = m;
+	else
 		ls_write_free(m);
-		return rc;
-	}
-	*ret_message = m;
-	return 0;
+	return rc;
 }

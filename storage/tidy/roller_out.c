@@ -18,13 +18,13 @@ out_row(struct ls_store_rollup *o, const struct ls_store_rollup_row *row)
 	if (rc == 0)
 		rc = ls_mem_grow((void **)&o->rows, o->count, &o->room,
 			sizeof(*o->rows));
-	if (rc != 0) {
+	if (rc == 0) {
+		o->rows[o->count] = *row;
+		o->rows[o->count++].data = data;
+	} else {
 		free(data);
-		return rc;
 	}
-	o->rows[o->count] = *row;
-	o->rows[o->count++].data = data;
-	return 0;
+	return rc;
 }
 
 int

@@ -125,14 +125,14 @@ store_try_state(struct ls_store *s, const char *path)
 			LS_STORE_STATE_COUNT);
 	if (rc == 0)
 		rc = ls_kept_note(&s->state_kept, s->dir, 0);
-	if (rc != 0) {
+	if (rc == 0) {
+		(void)sqlite3_wal_hook(db, store_on_wal, &s->state_wal);
+		s->state = db;
+	} else {
 		ls_db_finalize_all(s->state_stmt, LS_STORE_STATE_COUNT);
 		ls_db_close(db);
-		return rc;
 	}
-	(void)sqlite3_wal_hook(db, store_on_wal, &s->state_wal);
-	s->state = db;
-	return 0;
+	return rc;
 }
 
 /* The last note, if it is one. */
@@ -651,13 +651,13 @@ ls_store_pack(struct ls_store *s, const struct ls_store_pack *pack)
 	if (rc == 0)
 		rc = ls_store_put_pack(s->day_stmt, pack);
 	rc = ls_db_end(s->day_db, rc);
-	if (rc != 0) {
+	if (rc == 0) {
+		s->stats.units++;
+		store_checkpoint(s->day_db, &s->day_wal);
+	} else {
 		s->stats.units_refused++;
-		return rc;
 	}
-	s->stats.units++;
-	store_checkpoint(s->day_db, &s->day_wal);
-	return 0;
+	return rc;
 }
 
 static int

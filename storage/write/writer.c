@@ -326,12 +326,11 @@ ls_writer_open(const struct ls_writer_options *options, struct ls_writer **ret_w
 	rc = ls_queue_start_thread(&w->thread, "writer", writer_main, w);
 	w->running = rc == 0;
 out:
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_writer = w;
+	else
 		ls_writer_close(w);
-		return rc;
-	}
-	*ret_writer = w;
-	return 0;
+	return rc;
 }
 
 int

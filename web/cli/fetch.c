@@ -201,12 +201,11 @@ ls_fetch_new(const struct ls_fetch_options *o, struct ls_fetch **ret, char *text
 		rc = fetch_prepare(f, o, text, size);
 	else
 		(void)snprintf(text, size, "%s", ls_err_text(rc));
-	if (rc != 0) {
+	if (rc == 0)
+		*ret = f;
+	else
 		ls_fetch_free(f);
-		return rc;
-	}
-	*ret = f;
-	return 0;
+	return rc;
 }
 
 const char *
@@ -429,13 +428,12 @@ fetch_run(struct ls_fetch *f, const char *path, const struct ls_fetch_stream *st
 	evhttp_connection_free(evcon);
 	if (rc == 0)
 		rc = f->rc;
-	if (rc != 0) {
+	if (rc == 0)
+		*ret = f->got;
+	else
 		free(f->got.text);
-		errno = f->error;
-		return rc;
-	}
-	*ret = f->got;
-	return 0;
+	errno = f->error;
+	return rc;
 }
 
 int

@@ -65,12 +65,11 @@ ls_access_open(const char *dir, struct ls_access **ret_access)
 		rc = ls_tls_open(LS_TLS_WEB, dir, "", &a->tls);
 	if (rc == 0)
 		rc = access_read(a);
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_access = a;
+	else
 		ls_access_close(a);
-		return rc;
-	}
-	*ret_access = a;
-	return 0;
+	return rc;
 }
 
 void

@@ -710,12 +710,11 @@ ls_httpd_new(struct ls_loop *loop, const struct ls_httpd_options *options,
 	h->backend = *backend;
 	h->loopback = loopback;
 	rc = httpd_start(h);
-	if (rc != 0) {
+	if (rc == 0)
+		*ret = h;
+	else
 		ls_httpd_free(h);
-		return rc;
-	}
-	*ret = h;
-	return 0;
+	return rc;
 }
 
 void

@@ -168,13 +168,13 @@ sim_fleet_new(struct ls_loop *loop, const struct sim_options *o,
 		rc = -ENOMEM;
 	if (rc == 0)
 		rc = fleet_make_links(f, now);
-	if (rc != 0) {
+	if (rc == 0) {
+		ls_loop_timer_start(f->report_timer, o->report_ns, o->report_ns);
+		*ret_fleet = f;
+	} else {
 		sim_fleet_free(f);
-		return rc;
 	}
-	ls_loop_timer_start(f->report_timer, o->report_ns, o->report_ns);
-	*ret_fleet = f;
-	return 0;
+	return rc;
 }
 
 void

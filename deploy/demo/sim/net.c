@@ -84,10 +84,9 @@ sim_net_connect(const struct sim_address *to, uint32_t n, int *ret_fd)
 	if (rc == 0 && connect(fd, (const struct sockaddr *)&to->addr, to->len) != 0 &&
 		errno != EINPROGRESS)
 		rc = -errno;
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_fd = fd;
+	else
 		(void)close(fd);
-		return rc;
-	}
-	*ret_fd = fd;
-	return 0;
+	return rc;
 }

@@ -6,37 +6,18 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
+#include "collector/history/lines.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 #include "deploy/demo/sim/fault.h"
 
 #define OFFLINE_LINE_BYTES 8192u
 #define OFFLINE_COUNTERS_S 1.0
-
-/* Text that grows within a buffer; what does not fit is a mistake of ours. */
-struct offline_text {
-	char *at;
-	size_t len, size;
-};
-
-static void __attribute__((format(printf, 2, 3)))
-offline_add(struct offline_text *t, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(t->at + t->len, t->size - t->len, fmt, ap);
-	va_end(ap);
-	LS_ASSERT(n >= 0 && (size_t)n < t->size - t->len);
-	t->len += (size_t)n;
-}
 
 /* --- options -------------------------------------------------------------- */
 
@@ -155,92 +136,22 @@ sim_offline_options(const struct sim_options *o, struct sim_offline *ret_offline
 
 /* --- replay file ---------------------------------------------------------- */
 
-static void
-offline_peers(const struct sim_world *w, const struct ls_record *r,
-	struct offline_text *t)
-{
-	unsigned i;
-
-	for (i = 0; i < r->peer_count; i++) {
-		const struct ls_record_peer *p = &r->peer[i];
-		struct ls_worker_info info;
-		bool recv = p->recv_wait_ns != UINT64_MAX;
-
-		sim_world_worker(w, p->rank, &info);
-		offline_add(t, "%s\"%s\":{\"%s\":%.9f}", i == 0 ? ",\"peers\":{" : ",",
-			info.host, recv ? "recv_wait" : "send_wait",
-			(double)(recv ? p->recv_wait_ns : p->send_wait_ns) * 1e-9);
-	}
-	if (r->peer_count > 0)
-		offline_add(t, "}");
-}
-
-static void
-offline_barriers(const struct ls_record *r, struct offline_text *t)
-{
-	unsigned i;
-
-	for (i = 0; i < r->barrier_count; i++)
-		offline_add(t, "%s{\"name\":\"%s\",\"enter\":%.6f,\"exit\":%.6f}",
-			i == 0 ? ",\"barriers\":[" : ",",
-			ls_barrier_name(r->barrier[i].kind),
-			(double)r->barrier[i].enter_ns * 1e-9,
-			(double)r->barrier[i].exit_ns * 1e-9);
-	if (r->barrier_count > 0)
-		offline_add(t, "]");
-}
-
-size_t
-sim_offline_line(const struct sim_world *w, const struct ls_worker_info *who,
-	const struct ls_record *r, char *text, size_t size)
-{
-	struct offline_text t = { text, 0, size };
-	unsigned i;
-	const char *comma = "";
-
-	offline_add(&t,
-		"{\"job\":\"%s\",\"slice\":\"%s\",\"role\":\"%s\",\"host\":\"%s\",\"rank\":%d,\"world\":%d,"
-		"\"chips\":%d,\"simulated\":true,\"step\":%" PRIu64
-		",\"t_begin\":%.6f,\"duration\":%.9f,\"phases\":{",
-		who->job, who->slice, who->role, who->host, (int)who->rank,
-		(int)who->world, (int)who->chips, r->step, (double)r->t_begin_ns * 1e-9,
-		(double)r->duration_ns * 1e-9);
-	for (i = 0; i < LS_PHASE_COUNT; i++)
-		if ((r->phase_mask & 1u << i) != 0) {
-			offline_add(&t, "%s\"%s\":%.9f", comma, ls_phase_name(i),
-				(double)r->phase_ns[i] * 1e-9);
-			comma = ",";
-		}
-	offline_add(&t, "}");
-	offline_barriers(r, &t);
-	comma = ",\"work\":{";
-	for (i = 0; i < LS_WORK_COUNT; i++)
-		if ((r->work_mask & 1u << i) != 0) {
-			offline_add(&t, "%s\"%s\":%.9g", comma, ls_work_name(i),
-				r->work[i]);
-			comma = ",";
-		}
-	offline_add(&t, r->work_mask != 0 ? "}" : "");
-	if (who->rack[0] != '\0')
-		offline_add(&t, ",\"rack\":\"%s\"", who->rack);
-	if (who->shard[0] != '\0')
-		offline_add(&t, ",\"shard\":\"%s\"", who->shard);
-	offline_peers(w, r, &t);
-	offline_add(&t, "}\n");
-	return t.len;
-}
-
 struct offline_out {
 	gzFile file;
-	char line[OFFLINE_LINE_BYTES];
+	struct ls_worker_info *workers; /* by rank */
+	struct ls_lines lines; /* the next one */
+	char text[OFFLINE_LINE_BYTES];
 };
 
 static int
-offline_put(struct offline_out *out, size_t len)
+offline_put(struct offline_out *out)
 {
+	size_t len = out->lines.len;
 	int code;
 
-	if (gzwrite(out->file, out->line, (unsigned)len) == (int)len)
+	LS_ASSERT(!out->lines.full);
+	out->lines.len = 0;
+	if (gzwrite(out->file, out->text, (unsigned)len) == (int)len)
 		return 0;
 	(void)gzerror(out->file, &code); /* the code alone is wanted */
 	return code == Z_ERRNO && errno != 0 ? -errno : -EIO;
@@ -249,61 +160,51 @@ offline_put(struct offline_out *out, size_t len)
 static int
 offline_head(const struct sim_offline *off, struct offline_out *out)
 {
-	struct offline_text t = { out->line, 0, sizeof(out->line) };
-
-	offline_add(&t,
+	int n = snprintf(out->text, sizeof(out->text),
 		"{\"type\":\"job\",\"job\":\"%s\",\"simulated\":true,\"from\":%.6f,\"workers\":%u,"
 		"\"seed\":%" PRIu64 "}\n",
 		off->world.job, (double)SIM_WORLD_START_US * 1e-6, off->world.hosts,
 		off->world.seed);
-	return offline_put(out, t.len);
+
+	out->lines.len = (size_t)n; /* a line of short fields */
+	return offline_put(out);
 }
 
 static int
 offline_clock(const struct sim_world *w, uint32_t rank, struct offline_out *out)
 {
-	struct offline_text t = { out->line, 0, sizeof(out->line) };
-	struct ls_worker_info who;
-
-	sim_world_worker(w, rank, &who);
-	offline_add(&t,
-		"{\"type\":\"clock\",\"job\":\"%s\",\"attempt\":0,\"host\":\"%s\",\"rank\":%u,\"t\":%.6f,"
-		"\"uncertainty\":%.9f}\n",
-		who.job, who.host, rank, (double)SIM_WORLD_START_US * 1e-6 + 1e-3,
-		sim_world_uncertainty(w, rank));
-	return offline_put(out, t.len);
+	ls_lines_clock(&out->lines, &out->workers[rank], SIM_WORLD_START_US + 1000,
+		llround(sim_world_uncertainty(w, rank) * 1e9));
+	return offline_put(out);
 }
 
 static int
 offline_counters(const struct sim_world *w, uint32_t rank, int64_t t_us,
 	struct offline_out *out)
 {
-	struct offline_text t = { out->line, 0, sizeof(out->line) };
-	uint16_t metric[LS_HOT_MAX];
-	double value[LS_HOT_MAX];
-	size_t i, n = sim_world_counters(w, rank, t_us, metric, value);
-	struct ls_worker_info who;
+	const struct ls_worker_info *who = &out->workers[rank];
+	struct ls_store_counters c = { .read_us = t_us };
 
-	sim_world_worker(w, rank, &who);
-	offline_add(&t,
-		"{\"type\":\"counters\",\"job\":\"%s\",\"host\":\"%s\",\"t\":%.6f,\"values\":{",
-		who.job, who.host, (double)t_us * 1e-6);
-	for (i = 0; i < n; i++)
-		offline_add(&t, "%s\"%s\":%.12g", i == 0 ? "" : ",",
-			ls_metric_info(metric[i])->name, value[i]);
-	offline_add(&t, "}}\n");
-	return offline_put(out, t.len);
+	memcpy(c.host, who->host, sizeof(c.host));
+	c.count = sim_world_counters(w, rank, t_us, c.metric, c.value);
+	ls_lines_counters(&out->lines, who->job, NULL, &c, t_us);
+	return offline_put(out);
+}
+
+static const char *
+offline_host(void *arg, int32_t attempt, uint32_t rank)
+{
+	const struct offline_out *out = arg;
+
+	(void)attempt; /* there is one */
+	return out->workers[rank].host;
 }
 
 static int
-offline_record(const struct sim_world *w, uint32_t rank, const struct ls_record *r,
-	struct offline_out *out)
+offline_record(uint32_t rank, const struct ls_record *r, struct offline_out *out)
 {
-	struct ls_worker_info who;
-
-	sim_world_worker(w, rank, &who);
-	return offline_put(out,
-		sim_offline_line(w, &who, r, out->line, sizeof(out->line)));
+	ls_lines_step(&out->lines, &out->workers[rank], r, offline_host, out);
+	return offline_put(out);
 }
 
 static int
@@ -323,9 +224,9 @@ offline_step(const struct sim_offline *off, struct sim_world *w, double *next_s,
 			OFFLINE_COUNTERS_S;
 	for (i = 0; rc == 0 && i < off->world.hosts; i++) {
 		if (sim_world_lie(w, i, &r))
-			rc = offline_record(w, i, &r, out);
+			rc = offline_record(i, &r, out);
 		if (rc == 0 && sim_world_record(w, i, &r))
-			rc = offline_record(w, i, &r, out);
+			rc = offline_record(i, &r, out);
 		if (rc == 0 && counters)
 			rc = offline_counters(w, i, s.end_us, out);
 	}
@@ -457,9 +358,15 @@ sim_offline_write(const struct sim_offline *off, const char *path, const char *t
 
 	if (out == NULL)
 		goto out;
+	out->lines = (struct ls_lines){ .text = out->text, .size = sizeof(out->text) };
+	out->workers = calloc(off->world.hosts, sizeof(*out->workers));
+	if (out->workers == NULL)
+		goto out;
 	rc = sim_world_new(&off->world, off->fault, off->faults, &w, NULL);
 	if (rc != 0)
 		goto out;
+	for (i = 0; i < off->world.hosts; i++)
+		sim_world_worker(w, i, &out->workers[i]);
 	errno = 0;
 	out->file = offline_open(path);
 	if (out->file == NULL)
@@ -479,6 +386,8 @@ sim_offline_write(const struct sim_offline *off, const char *path, const char *t
 out:
 	if (out == NULL || w == NULL)
 		ls_ignore(snprintf(err, size, "%s", ls_err_text(rc)));
+	if (out != NULL)
+		free(out->workers);
 	free(out);
 	sim_world_free(w);
 	return rc;

@@ -43,8 +43,4 @@ int sim_offline_options(const struct sim_options *o, struct sim_offline *ret_off
 int sim_offline_write(const struct sim_offline *off, const char *path,
 	const char *truth, char *err, size_t size) LS_MUSTCHECK;
 
-/* A record as a line with newline; returns its length. */
-size_t sim_offline_line(const struct sim_world *w, const struct ls_worker_info *who,
-	const struct ls_record *r, char *text, size_t size);
-
 #endif

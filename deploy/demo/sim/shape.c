@@ -292,12 +292,11 @@ sim_shape_new(const struct sim_options *o, uint32_t sources, uint32_t keep,
 		rc = shape_make_table(s, host);
 	if (rc == 0)
 		rc = shape_make_sources(s, (uint64_t)o->seed);
-	if (rc != 0) {
+	if (rc == 0)
+		*ret_shape = s;
+	else
 		sim_shape_free(s);
-		return rc;
-	}
-	*ret_shape = s;
-	return 0;
+	return rc;
 }
 
 void
