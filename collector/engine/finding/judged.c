@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define JUDGED_WHY_BYTES 128
+#define JUDGED_WHY_BYTES 192
 
 double
 ls_judged_limit_s(const struct ls_job *j)
@@ -126,8 +126,11 @@ ls_view_judged(const struct ls_engine *e, const struct ls_job *j, bool ended,
 	if (!nobody)
 		workers = ls_judged_workers(e, j, ended, now_us);
 	if (!nobody && workers < expected)
-		(void)snprintf(why, sizeof(why), "%zu of %zu workers are judged",
-			workers, expected);
+		(void)snprintf(why, sizeof(why), "%zu of %zu workers are judged%s",
+			workers, expected,
+			j->count < expected
+				? "; the others never reported to this collector: each host needs a lockstep-agent with its address"
+				: "");
 	all = why[0] == '\0' && expected > 0;
 	if (all && expected > 1 && j->world == 0)
 		(void)snprintf(why, sizeof(why),

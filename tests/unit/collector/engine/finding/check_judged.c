@@ -8,6 +8,7 @@
 #include "tests/support/harness.h"
 #include "tests/support/json_at.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define SECOND_US 1000000ll
@@ -45,6 +46,25 @@ LS_TEST(judged, all_workers_in_the_newest_steps_are_judged)
 	judged(job, 1, true, NULL);
 	judged(job, 59, true, NULL);
 	judged(job, 62, false, "no step for 62 s");
+	fake_job_free(job);
+}
+
+/* A host without an agent, or with one that reports to another collector. */
+LS_TEST(judged, workers_that_never_reported_are_told_with_the_fix)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", 2);
+	struct ls_worker_info info = { .job = "train", .chips = 4, .world = 4 };
+
+	for (size_t i = 0; i < job->count; i++) {
+		(void)snprintf(info.host, sizeof(info.host), "h%zu", i);
+		info.rank = (int32_t)i;
+		ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
+					 &job->workers[i].handle),
+			0);
+	}
+	fake_job_run(job, 80);
+	judged(job, 0, false,
+		"2 of 4 workers are judged; the others never reported to this collector: each host needs a lockstep-agent with its address");
 	fake_job_free(job);
 }
 
