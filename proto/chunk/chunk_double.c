@@ -184,7 +184,7 @@ double_get_odd(struct ls_bits_in *in, struct ls_chunk_work *w, double *v, size_t
 	return true;
 }
 
-/* Without a question for each value, and two at a time. */
+/* Without a branch for each value, and two at a time. */
 void
 ls_chunk_from_integers(const uint64_t *integer, size_t n, unsigned decimals,
 	double *ret_values)

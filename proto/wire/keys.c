@@ -56,6 +56,8 @@ keys_open(const char *dir, const char *file, const char *suffix, const char *mod
 	if (snprintf(path, sizeof(path), "%s/%s%s", dir, file, suffix) <
 		(int)sizeof(path))
 		fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+	else
+		errno = ENAMETOOLONG;
 	return fd >= 0 ? fdopen(fd, mode) : NULL;
 }
 
@@ -338,7 +340,8 @@ keys_note(const char *dir, X509 *cert, const char *name)
 {
 	char *serial = i2s_ASN1_INTEGER(NULL, X509_get_serialNumber(cert));
 	FILE *f = serial != NULL ? keys_open(dir, "issued", "", "a") : NULL;
-	int rc = f != NULL && fprintf(f, "%s %s\n", serial, name) > 0 &&
+	int rc = serial == NULL ? -ENOMEM
+		: f != NULL && fprintf(f, "%s %s\n", serial, name) > 0 &&
 			fflush(f) == 0 && fsync(fileno(f)) == 0
 		? 0
 		: -errno;
@@ -346,7 +349,7 @@ keys_note(const char *dir, X509 *cert, const char *name)
 	if (f != NULL && fclose(f) != 0 && rc == 0)
 		rc = -errno;
 	OPENSSL_free(serial);
-	return serial != NULL ? rc : -ENOMEM;
+	return rc;
 }
 
 int
@@ -377,7 +380,7 @@ ls_keys_issue(const char *dir, enum ls_tls_side side, const char *const *names,
 	rc = keys_open_ca(dir, &ca);
 	if (rc != 0) {
 		(void)keys_fail(rc,
-			"needs ca.pem and ca.key: use the directory where keys init made them",
+			"has no usable ca.pem and ca.key: run lockstep keys init, or use its directory",
 			dir, text, size);
 		goto out;
 	}

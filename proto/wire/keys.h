@@ -11,7 +11,7 @@
  * Owner:   none. One process at a time in a directory.
  * Units:   times in seconds since the epoch.
  * Errors:  -LS_ERANGE a name that is none, -LS_EUNKNOWN a name without certificate,
- *          -EEXIST, -LS_EPARSE a file that is none of ours, -EIO of OpenSSL, -errno,
+ *          -EEXIST, -LS_EPARSE a file that cannot be parsed, -EIO of OpenSSL, -errno,
  *          text says more.
  * Limits:  LS_KEYS_NAMES_MAX names a certificate.
  * Source:  RFC 5280, X509V3_EXT_conf_nid(3), X509_CRL_sign(3) of OpenSSL.

@@ -254,7 +254,7 @@ bench_row(const char *text, unsigned runs, double hours, uint64_t seed, bool tel
 	struct bench_sum sum = { 0 };
 	double weeks, n, upper;
 
-	if (!bench_parse(text, &c)) {
+	if (!bench_parse(text, &c) || hours * 3600 / c.step_s > 1e9) {
 		fprintf(stderr, "bench_scales: not NOISE/HOSTS/FAULT[/SECONDS]: %s\n",
 			text);
 		return 2;
@@ -307,7 +307,9 @@ main(int argc, char **argv)
 			continue;
 		}
 		if (to == NULL || i + 1 == argc ||
-			!((*to = strtod(argv[++i], NULL)) > 0) || *to > 1e6) {
+			!((*to = strtod(argv[++i], NULL)) >=
+				(to == &hours ? 0.01 : 1)) ||
+			*to > 1e6) {
 			fprintf(stderr,
 				"usage: bench_scales [--runs N] [--hours H] "
 				"[--seed N] [--tell] [NOISE/HOSTS/FAULT[/SECONDS]]...\n");

@@ -98,7 +98,10 @@ static int
 files_unwritten(struct ls_cli *cli)
 {
 	(void)fprintf(stderr, "lockstep: writing %s: %s\n",
-		ls_term_safe(cli->term, cli->options.file, ""), strerror(errno));
+		strcmp(cli->options.file, "-") == 0
+			? "standard output"
+			: ls_term_safe(cli->term, cli->options.file, ""),
+		strerror(errno));
 	return LS_EXIT_FOUND;
 }
 

@@ -4,6 +4,7 @@
 #include "proto/limits.h"
 #include "proto/ring/record.h"
 #include "web/cli/csv.h"
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdint.h>
@@ -128,6 +129,8 @@ csv_write(void *cookie, const char *text, size_t len)
 		else
 			x->line[x->len++] = text[i];
 	}
+	if (x->bad)
+		errno = EBADMSG;
 	return x->bad || ferror(x->out) ? 0 : (ssize_t)len;
 }
 
@@ -135,8 +138,11 @@ static int
 csv_close(void *cookie)
 {
 	struct export_csv *x = cookie;
-	int rc = fflush(x->out) == 0 && !x->bad && x->len == 0 ? 0 : EOF;
+	bool bad = x->bad || x->len > 0;
+	int rc = fflush(x->out) == 0 && !bad ? 0 : EOF;
 
+	if (bad)
+		errno = EBADMSG;
 	free(x);
 	return rc;
 }

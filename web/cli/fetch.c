@@ -421,8 +421,10 @@ fetch_run(struct ls_fetch *f, const char *path, const struct ls_fetch_stream *st
 		rc = -ENOMEM;
 	if (rc == 0)
 		rc = fetch_send(f, evcon, path);
-	if (rc == 0 && event_base_dispatch(f->base) < 0)
+	if (rc == 0 && event_base_dispatch(f->base) < 0) {
+		f->error = errno;
 		rc = -EIO;
+	}
 	(void)event_del(f->deadline); /* cannot fail */
 	fetch_judge(f);
 	evhttp_connection_free(evcon);
@@ -432,7 +434,8 @@ fetch_run(struct ls_fetch *f, const char *path, const struct ls_fetch_stream *st
 		*ret = f->got;
 	else
 		free(f->got.text);
-	errno = f->error;
+	if (rc == -EIO)
+		errno = f->error;
 	return rc;
 }
 

@@ -7,7 +7,8 @@
  * Errors:  -LS_EPARSE the URL is not http[s]://HOST[:PORT], -EACCES the certificate of
  *          the server is not accepted, -ENOTCONN no answer,
  *          -ETIMEDOUT no whole answer in time, -LS_ELIMIT the answer is too long,
- *          -EIO the stream cannot be opened or written (errno says why), -ENOMEM. An HTTP status is no error here.
+ *          -EIO the stream cannot be opened or written (errno says why), -ENOMEM.
+ *          An HTTP status is no error here.
  * Limits:  LS_CLI_BODY_MAX_BYTES; of a stream LS_CLI_CHUNK_MAX_BYTES a chunk, and
  *          LS_CLI_PROGRESS_BYTES in each timeout.
  */
@@ -46,8 +47,8 @@ int ls_fetch_new(const struct ls_fetch_options *o, struct ls_fetch **ret, char *
 	size_t size) LS_MUSTCHECK;
 void ls_fetch_free(struct ls_fetch *f);
 
-/* Opens a stream when the body of a 200 begins, at most once; the caller closes it. NULL:
- * it cannot (errno). */
+/* Opens a stream when the body of a 200 begins, at most once; the caller closes it. NULL
+ * if it cannot be opened; errno says why. */
 struct ls_fetch_stream {
 	FILE *(*open)(void *arg);
 	void *arg;

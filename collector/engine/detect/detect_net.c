@@ -14,8 +14,6 @@
 /* calm blocks that end a finding */
 #define DETECT_COMM_BLOCK_CALM ((LS_DETECT_CLEAR_STEPS + LS_BLOCK - 1) / LS_BLOCK)
 
-/* Blocks of steps: three in a row of four deviations or more are a finding. */
-
 static void
 detect_comm_chronic(struct ls_detect *d, struct ls_detect_net *net, double excess_s,
 	uint64_t step, int64_t t_us)

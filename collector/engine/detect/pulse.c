@@ -11,7 +11,6 @@ pulse_add(struct ls_pulse_means *to, const struct ls_pulse_means *v, double shar
 {
 	to->step_s += (v->step_s - to->step_s) * share;
 	to->mean_s += (v->mean_s - to->mean_s) * share;
-	to->wait_s += (v->wait_s - to->wait_s) * share;
 	if (!isnan(v->least_s))
 		to->least_s += (v->least_s - to->least_s) * share;
 	to->work += (v->work - to->work) * share;
@@ -31,7 +30,6 @@ pulse_cells(struct ls_pulse *p, const struct ls_row *row)
 			continue;
 		p->phase_n++;
 		p->sum.work += isnan(c->work) ? 0 : (double)c->work;
-		p->sum.wait_s += c->has_wait ? (double)c->wait_s : 0;
 		for (size_t k = 0; k < LS_PHASE_COUNT; k++)
 			p->sum.phase_s[k] +=
 				isnan(c->phase_s[k]) ? 0 : (double)c->phase_s[k];
@@ -54,7 +52,6 @@ pulse_block(struct ls_pulse *p, double *ret_noise)
 	m.least_s = p->least_n > 0 ? p->sum.least_s / (double)p->least_n : NAN;
 	if (p->phase_n > 0) {
 		m.work = p->sum.work / (double)p->phase_n;
-		m.wait_s = p->sum.wait_s / (double)p->phase_n;
 		for (size_t k = 0; k < LS_PHASE_COUNT; k++)
 			m.phase_s[k] = p->sum.phase_s[k] / (double)p->phase_n;
 	}

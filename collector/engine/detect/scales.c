@@ -275,7 +275,7 @@ scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	if (apart < 1) /* less the correlation */
 		p.apart = apart / (2 - apart);
 	/* of two windows nobody knows how alike they are */
-	p.windows *= isnan(apart) ? 0 : p.apart;
+	p.windows *= isnan(ret_jumps->sigma) ? 0 : p.apart;
 	return p;
 }
 

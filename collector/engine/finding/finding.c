@@ -14,7 +14,6 @@
 #include <string.h>
 
 #define FINDING_NAME_BYTES (2 * LS_HOST_NAME_MAX_BYTES + 64)
-/* of the step: less than that it costs nothing to speak of */
 #define FINDING_NAME(id, name) name,
 
 const char *

@@ -219,11 +219,7 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 		: LS_KIND_STRAGGLER;
 }
 
-/*
- * Within how many steps the onset is known. Chronic: 20 live runs and the recorded ones
- * were off by -7 to +4 (tests/system/slow_rank.sh prints it). Faint: assumed; the one
- * recording of its kind was off by 6.
- */
+/* Within how many steps the onset is known (params.def says why). */
 static uint32_t
 judge_uncertainty(enum ls_detect_kind kind, const struct ls_episode *ep)
 {
