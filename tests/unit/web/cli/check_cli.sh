@@ -190,7 +190,7 @@ keys=$tmp/keys
 exits 2 'usage: lockstep keys' keys lamp "$keys"
 exits 2 'usage: lockstep keys' keys agent "$keys"
 exits 2 'usage: lockstep keys' keys revoke "$keys"
-exits 1 'keys init made them (No such file' keys agent "$keys" h0
+exits 1 'or use its directory (No such file' keys agent "$keys" h0
 exits 0 '' keys init "$keys" localhost
 exits 0 '' keys agent "$keys" h0 h1
 exits 2 'is no name for a certificate' keys agent "$keys" h2 a/b h3
