@@ -27,6 +27,12 @@ struct fleet_slot {
 	uint64_t *count; /* 0: nothing was measured */
 };
 
+/* Rows of a part that belong to one slot. */
+struct fleet_run {
+	struct fleet_slot *slot;
+	size_t from, to;
+};
+
 struct fleet {
 	struct ls_questions *q;
 	const struct ls_ask *ask;
@@ -38,6 +44,12 @@ struct fleet {
 	size_t slot_count;
 	struct fleet_slot *slots; /* LS_QUERY_LINES_MAX */
 	size_t host; /* the one that is being read */
+	/* Where the rows of a part go, as long as the next ones are of the same series.
+	 */
+	uint64_t chosen; /* 0: none yet */
+	size_t run_count;
+	struct fleet_run *runs; /* LS_QUERY_LINES_MAX */
+	uint32_t *place; /* LS_ROLLUP_ROWS_MAX: host, or FLEET_NOWHERE */
 	/* end of the last minute that roll-ups gave; 0: none did */
 	int64_t until_us;
 	const char *source;
@@ -54,6 +66,8 @@ fleet_fini(struct fleet *f)
 		free(f->slots[i].cells);
 	}
 	free(f->slots);
+	free(f->runs);
+	free(f->place);
 	ls_query_series_want(f->q->series, NULL, NULL); /* the selector goes */
 	ls_selector_fini(&f->selector);
 }
@@ -62,7 +76,9 @@ static int
 fleet_init(struct fleet *f)
 {
 	f->slots = calloc(LS_QUERY_LINES_MAX, sizeof(*f->slots));
-	return f->slots != NULL ? 0 : -ENOMEM;
+	f->runs = calloc(LS_QUERY_LINES_MAX, sizeof(*f->runs));
+	f->place = malloc(LS_ROLLUP_ROWS_MAX * sizeof(*f->place));
+	return f->slots != NULL && f->runs != NULL && f->place != NULL ? 0 : -ENOMEM;
 }
 
 /* Cells of a slot, all of nothing. */
@@ -124,21 +140,20 @@ fleet_cell(const struct fleet_slot *s, size_t at)
 		.count = s->count[at] };
 }
 
-/* Adds n values to a cell: their least, greatest, and sum. */
-static void
-fleet_add(struct fleet_slot *s, size_t at, uint64_t n, double min, double max,
-	double sum)
-{
-	if (s->min != NULL && (s->count[at] == 0 || min < s->min[at]))
-		s->min[at] = min;
-	if (s->max != NULL && (s->count[at] == 0 || max > s->max[at]))
-		s->max[at] = max;
-	if (s->sum != NULL)
-		s->sum[at] += sum;
-	s->count[at] += n;
-}
-
 /* --- from chunks: for minutes, since each host has chunks of its own ------ */
+
+static void
+fleet_add(struct fleet_slot *s, size_t at, double v)
+{
+	bool first = s->count[at]++ == 0;
+
+	if (s->min != NULL && (first || v < s->min[at]))
+		s->min[at] = v;
+	if (s->max != NULL && (first || v > s->max[at]))
+		s->max[at] = v;
+	if (s->sum != NULL)
+		s->sum[at] += v;
+}
 
 static int
 fleet_column(void *arg, const struct ls_query_column *c)
@@ -151,10 +166,9 @@ fleet_column(void *arg, const struct ls_query_column *c)
 	for (i = c->from; i < c->to && rc == 0; i++) {
 		size_t b =
 			(size_t)((c->t_us[i] - f->range.begin_us) / f->range.step_us);
-		double v = c->value[i];
 
-		if (c->present[i] && isfinite(v))
-			fleet_add(slot, b * f->host_count + f->host, 1, v, v, v);
+		if (c->present[i] && isfinite(c->value[i]))
+			fleet_add(slot, b * f->host_count + f->host, c->value[i]);
 	}
 	return rc;
 }
@@ -240,39 +254,104 @@ fleet_labels_slot(struct fleet *f, const char *labels, struct fleet_slot **ret_s
 					       : -LS_ECORRUPT;
 }
 
+/* Where the rows of a part go: once for all minutes that are about the same series. */
+static int
+fleet_runs(struct fleet *f, const struct ls_rollup_part *p)
+{
+	size_t first = (size_t)(f->hosts - f->q->members.hosts), i, place;
+	struct fleet_run *run = NULL;
+	uint32_t labels = 0;
+	int rc = fleet_places(f->q, p);
+
+	f->run_count = 0;
+	for (i = 0; i < p->count && rc == 0; i++) {
+		size_t at = p->row[i];
+
+		place = f->q->places.place[p->columns.host_id[at]];
+		f->place[i] = FLEET_NOWHERE;
+		if (place < first || place - first >= f->host_count)
+			continue; /* of another job, which may have labels that this one has not */
+		f->place[i] = (uint32_t)(place - first);
+		if (run == NULL || p->columns.labels_id[at] != labels) {
+			labels = p->columns.labels_id[at];
+			run = &f->runs[f->run_count];
+			/* one of LS_QUERY_LINES_MAX */
+			rc = fleet_labels_slot(f, p->labels[labels], &run->slot);
+			run->from = i;
+			f->run_count++;
+		}
+		run->to = i + 1;
+	}
+	f->chosen = rc == 0 ? p->chosen : 0;
+	return rc;
+}
+
+static void
+fleet_merge_sums(const struct fleet *f, const struct ls_rollup_part *p,
+	const struct fleet_run *run, size_t base)
+{
+	const double *v = p->columns.sum;
+	double *sum = run->slot->sum + base;
+	size_t i;
+
+	for (i = run->from; i < run->to; i++)
+		if (f->place[i] != FLEET_NOWHERE)
+			sum[f->place[i]] += v[p->row[i]];
+}
+
+/* sign -1: the least, 1: the greatest. */
+static void
+fleet_merge_peaks(const struct fleet *f, const struct ls_rollup_part *p,
+	const struct fleet_run *run, size_t base, const double *v, double *peak,
+	double sign)
+{
+	const uint64_t *count = run->slot->count + base;
+	size_t i, at;
+
+	for (i = run->from; i < run->to; i++) {
+		at = f->place[i];
+		if (at != FLEET_NOWHERE &&
+			(count[at] == 0 ||
+				v[p->row[i]] * sign > peak[base + at] * sign))
+			peak[base + at] = v[p->row[i]];
+	}
+}
+
+/* The counts last: who has one has been there before. */
+static void
+fleet_merge_run(const struct fleet *f, const struct ls_rollup_part *p,
+	const struct fleet_run *run, size_t base)
+{
+	struct fleet_slot *s = run->slot;
+	uint64_t *count = s->count + base;
+	size_t i;
+
+	if (s->sum != NULL)
+		fleet_merge_sums(f, p, run, base);
+	if (s->min != NULL)
+		fleet_merge_peaks(f, p, run, base, p->columns.min, s->min, -1);
+	if (s->max != NULL)
+		fleet_merge_peaks(f, p, run, base, p->columns.max, s->max, 1);
+	for (i = run->from; i < run->to; i++)
+		if (f->place[i] != FLEET_NOWHERE)
+			count[f->place[i]] += p->columns.n[p->row[i]];
+}
+
 static int
 fleet_part(void *arg, const struct ls_rollup_part *p)
 {
 	struct fleet *f = arg;
-	const struct ls_rollup_columns *c = &p->columns;
-	size_t first = (size_t)(f->hosts - f->q->members.hosts), i,
-	       b = (size_t)((p->t_us - f->range.begin_us) / f->range.step_us);
-	const char *labels, *last = NULL;
-	struct fleet_slot *slot = NULL;
+	size_t b = (size_t)((p->t_us - f->range.begin_us) / f->range.step_us), i;
 	int rc = ls_query_stopped(f->q->query);
 
 	if (b >= f->range.count) /* the reader gives nothing before the begin */
 		return -LS_ERANGE;
-	if (rc == 0)
-		rc = fleet_places(f->q, p);
+	if (rc == 0 && f->chosen != p->chosen)
+		rc = fleet_runs(f, p);
 	if (p->t_us + (int64_t)p->span_s * 1000000 > f->until_us)
 		f->until_us = p->t_us + (int64_t)p->span_s * 1000000;
-	for (i = 0; i < c->count && rc == 0; i++) {
-		size_t host;
-
-		labels = ls_rollup_part_labels(p, i);
-		if (labels == NULL)
-			continue;
-		host = f->q->places.place[c->host_id[i]] - first;
-		if (host >= f->host_count)
-			continue; /* of another job, which may have labels that this one has not */
-		if (labels != last) /* rows are in the order of labels */
-			rc = fleet_labels_slot(f, labels, &slot);
-		last = labels;
-		if (rc == 0)
-			fleet_add(slot, b * f->host_count + host, c->n[i], c->min[i],
-				c->max[i], c->sum[i]);
-	}
+	for (i = 0; i < f->run_count && rc == 0; i++)
+		fleet_merge_run(f, p, &f->runs[i], b * f->host_count);
 	return rc;
 }
 

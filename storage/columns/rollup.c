@@ -67,6 +67,11 @@ struct ls_rollup_codec {
 	uint32_t id[COLUMN_COUNT + 1][LS_ROLLUP_ROWS_MAX]; /* labels, hosts, counts */
 	double number[COLUMNS - COLUMN_MIN][LS_ROLLUP_ROWS_MAX];
 	struct ls_rollup_row rows[LS_ROLLUP_ROWS_MAX];
+	uint64_t keys; /* how often ids were read; they are those of key */
+	size_t key_rows; /* 0: of none */
+	size_t key_len[COLUMN_COUNT];
+	uint32_t key_sum[COLUMN_COUNT];
+	uint8_t key[COLUMN_COUNT][ROLLUP_COLUMN_MAX];
 	/* a block coded one way, to see how long it is */
 	uint8_t trial[ROLLUP_BLOCK * 32];
 	uint8_t body[ROLLUP_BODY_MAX];
@@ -449,6 +454,22 @@ rollup_get_column(struct ls_rollup_codec *c, const struct rollup_column *columns
 
 /* --- ids ------------------------------------------------------------------ */
 
+/* True if the body's ids are, byte for byte, those that were read last. */
+static bool
+rollup_has_keys(const struct ls_rollup_codec *c, const struct rollup_column *column,
+	size_t count)
+{
+	int i;
+
+	if (c->key_rows != count)
+		return false;
+	for (i = 0; i < COLUMN_COUNT; i++)
+		if (column[i].len != c->key_len[i] || column[i].sum != c->key_sum[i] ||
+			memcmp(column[i].p, c->key[i], column[i].len) != 0)
+			return false;
+	return true;
+}
+
 /* What no encoder writes: ids not in order. */
 static bool
 rollup_are_keys(const struct ls_rollup_codec *c, size_t count)
@@ -461,6 +482,32 @@ rollup_are_keys(const struct ls_rollup_codec *c, size_t count)
 		good &= labels[i - 1] < labels[i] ||
 			(labels[i - 1] == labels[i] && host[i - 1] < host[i]);
 	return good;
+}
+
+static int
+rollup_get_keys(struct ls_rollup_codec *c, const struct rollup_column *column,
+	size_t count)
+{
+	int i, rc;
+
+	if (rollup_has_keys(c, column, count))
+		return 0;
+	c->key_rows = 0;
+	c->keys++;
+	rc = rollup_get_column(c, column, COLUMN_LABELS, count);
+	if (rc == 0)
+		rc = rollup_get_column(c, column, COLUMN_HOST, count);
+	if (rc == 0 && !rollup_are_keys(c, count))
+		rc = -LS_EPARSE;
+	for (i = 0; i < COLUMN_COUNT && rc == 0; i++) {
+		if (column[i].len > sizeof(c->key[i]))
+			return 0; /* longer than any encoder's: read each time */
+		memcpy(c->key[i], column[i].p, column[i].len);
+		c->key_len[i] = column[i].len;
+		c->key_sum[i] = column[i].sum;
+	}
+	c->key_rows = rc == 0 ? count : 0;
+	return rc;
 }
 
 /* --- bodies --------------------------------------------------------------- */
@@ -494,11 +541,7 @@ ls_rollup_decode_columns(struct ls_rollup_codec *c, const uint8_t *body, size_t 
 	int rc = rollup_get_head(body, len, column, &count);
 
 	if (rc == 0)
-		rc = rollup_get_column(c, column, COLUMN_LABELS, count);
-	if (rc == 0)
-		rc = rollup_get_column(c, column, COLUMN_HOST, count);
-	if (rc == 0 && !rollup_are_keys(c, count))
-		rc = -LS_EPARSE;
+		rc = rollup_get_keys(c, column, count);
 	for (i = 0; i < sizeof(order) / sizeof(order[0]) && rc == 0; i++)
 		if (columns & order[i].flag)
 			rc = rollup_get_column(c, column, order[i].column, count);
@@ -513,7 +556,8 @@ ls_rollup_decode_columns(struct ls_rollup_codec *c, const uint8_t *body, size_t 
 		.n = c->id[COLUMN_COUNT],
 		.min = c->number[0],
 		.max = c->number[1],
-		.sum = c->number[2] };
+		.sum = c->number[2],
+		.keys = c->keys };
 	return 0;
 }
 

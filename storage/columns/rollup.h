@@ -81,9 +81,13 @@ struct ls_rollup_columns {
 	/* of samples; it and the following hold only if they were asked for */
 	const uint32_t *n;
 	const double *min, *max, *sum;
+	/* as long as it is the same, so are the ids: as a rule from one minute to the
+	 * next */
+	uint64_t keys;
 };
 
-/* As ls_rollup_decode. */
+/* As ls_rollup_decode, of which ids are not read anew where a body has those of the one
+ * before. */
 int ls_rollup_decode_columns(struct ls_rollup_codec *c, const uint8_t *body, size_t len,
 	unsigned columns, struct ls_rollup_columns *ret_columns) LS_MUSTCHECK;
 

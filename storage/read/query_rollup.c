@@ -11,12 +11,12 @@
 #include "storage/read/query_day.h"
 #include "storage/columns/rollup_sum.h"
 
-/* Texts by id, and those of them that the question at hand wants. */
+/* Texts by id, and which of them the question at hand wants. */
 struct rollup_names {
 	size_t ids; /* one more than the greatest */
 	size_t name_bytes, wanted_bytes; /* there is room for */
 	char **name;
-	const char **wanted;
+	bool *wanted;
 	bool all; /* of them are wanted */
 };
 
@@ -32,6 +32,11 @@ struct ls_rollup_reader {
 	struct ls_rollup_codec *codec;
 	uint64_t uses;
 	struct rollup_day day[LS_ROLLUP_NAME_DAYS];
+	/* Which rows of a body are wanted: of the names at hand, of bodies with such
+	 * ids. */
+	uint64_t chosen, keys; /* keys 0: of none */
+	size_t row_count;
+	uint32_t row[LS_ROLLUP_ROWS_MAX];
 };
 
 static void
@@ -124,10 +129,8 @@ names_choose(struct rollup_names *n, bool (*choose)(void *, const char *), void 
 	n->all = true;
 	for (i = 0; i < n->ids; i++) {
 		n->wanted[i] = n->name[i] != NULL &&
-				(choose == NULL || choose(arg, n->name[i]))
-			? n->name[i]
-			: NULL;
-		n->all = n->all && n->wanted[i] == n->name[i];
+			(choose == NULL || choose(arg, n->name[i]));
+		n->all = n->all && (n->wanted[i] || n->name[i] == NULL);
 	}
 }
 
@@ -172,14 +175,41 @@ rollup_names_of(struct ls_rollup_reader *r, sqlite3 *db, int32_t day,
 /* --- rows ----------------------------------------------------------------- */
 
 static bool
-rollup_has_labels(const struct ls_rollup_part *p)
+rollup_knows(const struct rollup_names *n, uint32_t id)
+{
+	return id < n->ids && n->wanted[id];
+}
+
+static bool
+rollup_has_labels(const struct rollup_day *d, const struct ls_rollup_columns *c)
 {
 	size_t i;
 
-	for (i = 0; i < p->columns.count; i++)
-		if (ls_rollup_part_labels(p, i) != NULL)
+	for (i = 0; i < c->count; i++) {
+		if ((i == 0 || c->labels_id[i] != c->labels_id[i - 1]) &&
+			rollup_knows(&d->labels, c->labels_id[i]))
 			return true;
+	}
 	return false;
+}
+
+/* Of a body's rows those wanted: as a rule the same as of the body before. */
+static void
+rollup_choose(struct ls_rollup_reader *r, const struct rollup_day *d,
+	const struct ls_rollup_columns *c)
+{
+	size_t i, kept = 0;
+
+	if (r->keys == c->keys)
+		return;
+	for (i = 0; i < c->count; i++) {
+		r->row[kept] = (uint32_t)i;
+		kept += rollup_knows(&d->host, c->host_id[i]) &&
+			rollup_knows(&d->labels, c->labels_id[i]);
+	}
+	r->row_count = kept;
+	r->keys = c->keys;
+	r->chosen++;
 }
 
 static int
@@ -190,7 +220,7 @@ rollup_visit(struct ls_rollup_reader *r, const struct rollup_day *d, sqlite3_stm
 	struct ls_rollup_part part = { .day = d->day,
 		.names = d->names,
 		.host = (const char *const *)d->host.name,
-		.labels = d->labels.wanted,
+		.labels = (const char *const *)d->labels.name,
 		.host_ids = d->host.ids,
 		.labels_ids = d->labels.ids };
 	const uint8_t *body = sqlite3_column_blob(stmt, 1);
@@ -202,7 +232,7 @@ rollup_visit(struct ls_rollup_reader *r, const struct rollup_day *d, sqlite3_stm
 	 * that is wanted. */
 	if (body != NULL && !d->labels.all &&
 		ls_rollup_decode_columns(r->codec, body, len, 0, &part.columns) == 0 &&
-		!rollup_has_labels(&part))
+		!rollup_has_labels(d, &part.columns))
 		return 0;
 	if (body == NULL ||
 		ls_rollup_decode_columns(r->codec, body, len, wanted->columns,
@@ -210,7 +240,11 @@ rollup_visit(struct ls_rollup_reader *r, const struct rollup_day *d, sqlite3_stm
 		(*bad)++;
 		return 0;
 	}
-	return fn(arg, &part);
+	rollup_choose(r, d, &part.columns);
+	part.row = r->row;
+	part.count = r->row_count;
+	part.chosen = r->chosen;
+	return part.count > 0 ? fn(arg, &part) : 0;
 }
 
 /*
@@ -253,7 +287,9 @@ rollup_read_day(struct ls_rollup_reader *r, int32_t day,
 				rollup_names_of(r, ls_query_day_db(file), day, &names);
 			if (rows.rc != 0)
 				break;
+			names_choose(&names->host, w->host, w->arg);
 			names_choose(&names->labels, w->labels, w->arg);
+			r->keys = 0; /* other names, or another question */
 		}
 		rows.rc = rollup_visit(r, names, rows.stmt, w, fn, arg, bad);
 	}

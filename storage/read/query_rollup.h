@@ -16,7 +16,6 @@
 #define LS_STORAGE_QUERY_ROLLUP_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include "storage/read/query.h"
 #include "storage/columns/rollup.h"
 
@@ -31,37 +30,35 @@ struct ls_rollup_wanted {
 	bool hours;
 	int64_t from_us, to_us; /* spans that begin in [from_us, to_us) */
 	unsigned columns; /* LS_ROLLUP_COUNT, ...; others are not to be read */
-	/* Label sets that are wanted; NULL: all. Asked once a name of a file. */
+	/* Hosts and label sets that are wanted; NULL: all. Asked once a name of a file.
+	 */
+	bool (*host)(void *arg, const char *name);
 	bool (*labels)(void *arg, const char *text);
 	void *arg;
 };
 
-/* Rows of one span, ordered by labels and host; they hold during the visit. Ids are of
- * the day's file; rows whose labels are not wanted are among them. */
+/*
+ * Rows of one span, ordered by labels and host; they hold during the visit. Ids are of
+ * the day's file. As a rule the next part is about the same series in the same order:
+ * what was made of their names holds as long as `chosen` is the same.
+ */
 struct ls_rollup_part {
 	int32_t day;
 	int64_t t_us;
 	uint32_t span_s;
 	struct ls_rollup_columns columns;
+	/* those of the columns' rows that are wanted, ascending */
+	const uint32_t *row;
+	size_t count;
+	uint64_t chosen; /* never 0 */
 	const char *const *host; /* names by host_id; NULL: not a name of this file */
-	/* texts by labels_id: what is between the braces, "" if none; NULL: not wanted */
+	/* texts by labels_id: what is between the braces, "" if none */
 	const char *const *labels;
-	/* lengths of the two; ids of rows may be above */
+	/* lengths of the two; the ids of all rows wanted are below */
 	size_t host_ids, labels_ids;
 	/* as long as it is the same, ids mean the same names */
 	uint64_t names;
 };
-
-/* The text of a row's labels, NULL: the row is not wanted. */
-static inline const char *
-ls_rollup_part_labels(const struct ls_rollup_part *p, size_t row)
-{
-	uint32_t labels = p->columns.labels_id[row], host = p->columns.host_id[row];
-
-	return labels < p->labels_ids && host < p->host_ids && p->host[host] != NULL
-		? p->labels[labels]
-		: NULL;
-}
 
 /* 0 goes on, anything else ends the visit and is returned by it. */
 typedef int ls_rollup_part_fn(void *arg, const struct ls_rollup_part *part);

@@ -151,28 +151,31 @@ struct total {
 	const char *host;
 };
 
+static bool
+is_host(void *arg, const char *name)
+{
+	const struct total *t = arg;
+
+	return t->host == NULL || strcmp(t->host, name) == 0;
+}
+
 static int
 add_part(void *arg, const struct ls_rollup_part *part)
 {
 	struct total *t = arg;
 
-	bool any = false;
-
-	for (size_t at = 0; at < part->columns.count; at++) {
+	t->parts++;
+	for (size_t i = 0; i < part->count; i++) {
 		const struct ls_rollup_columns *c = &part->columns;
-		const char *host = part->host[c->host_id[at]];
+		size_t at = part->row[i];
 
-		ck_assert_ptr_nonnull(host);
-		ck_assert_ptr_nonnull(ls_rollup_part_labels(part, at));
-		if (t->host != NULL && strcmp(t->host, host) != 0)
-			continue;
-		any = true;
+		ck_assert_ptr_nonnull(part->host[c->host_id[at]]);
+		ck_assert_ptr_nonnull(part->labels[c->labels_id[at]]);
 		t->count += c->n[at];
 		t->sum += c->sum[at];
 		t->min = fmin(t->min, c->min[at]);
 		t->max = fmax(t->max, c->max[at]);
 	}
-	t->parts += any;
 	return 0;
 }
 
@@ -185,7 +188,9 @@ total(const char *metric, uint32_t span_s, int64_t from_us, int64_t to_us,
 		.span_s = span_s,
 		.from_us = from_us,
 		.to_us = to_us,
-		.columns = LS_ROLLUP_ALL };
+		.columns = LS_ROLLUP_ALL,
+		.host = is_host,
+		.arg = &t };
 	struct ls_rollup_reader *r = ls_rollup_reader_new(q);
 	uint64_t bad;
 
