@@ -70,9 +70,8 @@ agent_look_at_disks(struct agent *a, uint64_t now_mono_ns)
 		[LS_DISK_STATE] = "new records wait in memory",
 		[LS_DISK_JOBS] = "its steps are late, those of other jobs are not",
 	};
-	size_t i;
 
-	for (i = 0; i < LS_DISK_COUNT; i++) {
+	for (size_t i = 0; i < LS_DISK_COUNT; i++) {
 		uint64_t for_ns = ls_disk_stalled_ns(a->disk[i], now_mono_ns);
 
 		if ((for_ns != 0) == a->stall_told[i])

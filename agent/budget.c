@@ -59,13 +59,12 @@ budget_measure(struct ls_budget *b, const struct ls_budget_reading *now)
 		: 0;
 	uint64_t cpu_ns =
 		now->cpu_ns >= b->last.cpu_ns ? now->cpu_ns - b->last.cpu_ns : 0;
-	size_t i;
 
 	b->cpu_ratio = (double)cpu_ns / window_ns;
 	b->rss_bytes = now->rss_bytes;
 	b->sent_bytes[b->windows % LS_BUDGET_WINDOWS_A_MINUTE] = sent;
 	b->bytes_per_minute = 0;
-	for (i = 0; i < LS_BUDGET_WINDOWS_A_MINUTE; i++)
+	for (size_t i = 0; i < LS_BUDGET_WINDOWS_A_MINUTE; i++)
 		b->bytes_per_minute += b->sent_bytes[i];
 	b->windows++;
 	b->last = *now;

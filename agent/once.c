@@ -19,9 +19,8 @@ static json_t *
 once_metrics(const struct ls_sample *sample, bool jobs_only)
 {
 	json_t *all = json_object();
-	unsigned m;
 
-	for (m = 0; m < LS_METRIC_COUNT; m++) {
+	for (unsigned m = 0; m < LS_METRIC_COUNT; m++) {
 		const struct ls_metric_info *info = ls_metric_info(m);
 
 		if (jobs_only && info->scope != LS_METRIC_SCOPE_JOB)
@@ -44,9 +43,8 @@ once_workers(const struct ls_sources *s)
 	const struct ls_source_step *steps = ls_sources_steps(s);
 	const struct ls_step_ring *r;
 	json_t *all = json_array();
-	size_t i;
 
-	for (i = 0; (r = ls_source_step_ring(steps, i)) != NULL; i++) {
+	for (size_t i = 0; (r = ls_source_step_ring(steps, i)) != NULL; i++) {
 		const struct ls_place *place = ls_sources_place(s);
 		struct ls_worker_info info = r->worker.info;
 		const struct ls_worker_info *w = &info;
@@ -77,12 +75,11 @@ once_series(const struct ls_series_table *t)
 {
 	struct ls_series_group g;
 	json_t *all = json_object();
-	size_t i, k;
 
-	for (i = 0; i < LS_GROUPS_MAX; i++) {
+	for (size_t i = 0; i < LS_GROUPS_MAX; i++) {
 		if (!ls_series_look(t, i, &g))
 			continue;
-		for (k = 0; k < g.count; k++)
+		for (size_t k = 0; k < g.count; k++)
 			ls_json_set(&all, g.text[k],
 				g.present[k] ? ls_json_number(g.value[k], ONCE_DIGITS)
 					     : json_null());

@@ -220,11 +220,9 @@ ls_sources_open(struct ls_loop *loop, const struct ls_agent_config *config,
 void
 ls_sources_close(struct ls_sources *s)
 {
-	size_t i;
-
 	if (s == NULL)
 		return;
-	for (i = 0; i < s->count; i++)
+	for (size_t i = 0; i < s->count; i++)
 		s->list[i].free(s->list[i].self);
 	ls_place_close(s->place);
 	ls_source_step_free(s->step);
@@ -237,9 +235,7 @@ ls_sources_close(struct ls_sources *s)
 static struct sources_worker *
 sources_worker_find(struct ls_sources *s, const uint8_t ring_id[LS_RING_ID_BYTES])
 {
-	size_t i;
-
-	for (i = 0; i < s->worker_count; i++) {
+	for (size_t i = 0; i < s->worker_count; i++) {
 		if (memcmp(s->worker_group[i].ring_id, ring_id, LS_RING_ID_BYTES) == 0)
 			return &s->worker_group[i];
 	}
@@ -254,10 +250,9 @@ sources_worker_name(const struct ls_sources *s, const struct ls_wire_worker *w,
 {
 	struct ls_series_group g;
 	char hex[2 * 4 + 1];
-	size_t i;
 
 	(void)snprintf(name, LS_GROUP_NAME_MAX_BYTES, "worker.%d", (int)w->info.rank);
-	for (i = 0; i < LS_GROUPS_MAX; i++) {
+	for (size_t i = 0; i < LS_GROUPS_MAX; i++) {
 		if (!ls_series_look(s->series, i, &g) || strcmp(g.name, name) != 0)
 			continue;
 		ls_text_hex(hex, w->ring_id, 4);
@@ -290,15 +285,14 @@ sources_worker_rows(struct ls_sources *s, uint64_t now_mono_ns)
 	const struct ls_step_ring *ring;
 	const struct ls_sample *sample;
 	struct sources_worker *g;
-	size_t i;
 
-	for (i = s->worker_count; i-- > 0;) {
+	for (size_t i = s->worker_count; i-- > 0;) {
 		if (ls_sources_worker(s, s->worker_group[i].ring_id) != NULL)
 			continue;
 		ls_sample_group_fini(&s->worker_group[i].group);
 		s->worker_group[i] = s->worker_group[--s->worker_count];
 	}
-	for (i = 0; (ring = ls_source_step_ring(s->step, i)) != NULL; i++) {
+	for (size_t i = 0; (ring = ls_source_step_ring(s->step, i)) != NULL; i++) {
 		sample = ls_sources_worker(s, ring->worker.ring_id);
 		if (sample == NULL)
 			continue;
@@ -355,10 +349,8 @@ sources_read_each(struct ls_sources *s, unsigned due, uint64_t now_mono_ns,
 static void
 sources_read_slow(struct ls_sources *s, uint64_t now_mono_ns)
 {
-	size_t m;
-
 	sources_read_each(s, LS_CADENCE_SLOW, now_mono_ns, &s->slow);
-	for (m = 0; m < LS_METRIC_COUNT; m++) {
+	for (size_t m = 0; m < LS_METRIC_COUNT; m++) {
 		s->is_slow[m] = s->is_slow[m] || s->slow.present[m];
 		if (!s->is_slow[m])
 			continue;
@@ -403,9 +395,8 @@ sources_lost(const struct ls_sources *s)
 	const struct ls_step_stats *steps = ls_source_step_get_stats(s->step);
 	uint64_t lost =
 		s->spool != NULL ? ls_spool_get_stats(s->spool)->dropped_records : 0;
-	size_t i;
 
-	for (i = 0; i < LS_GAP_REASON_COUNT; i++)
+	for (size_t i = 0; i < LS_GAP_REASON_COUNT; i++)
 		lost += steps->lost[i];
 	lost += ls_source_status_get_stats(s->status)->lost;
 	if (s->log != NULL)
@@ -418,10 +409,9 @@ static void
 sources_name_worker(struct ls_sources *s, size_t i, const struct ls_step_ring *ring)
 {
 	struct ls_wire_worker *w = &s->workers[i];
-	size_t k;
 
 	/* Rings move towards the front when one before them is done with. */
-	for (k = i; k < LS_RINGS_MAX; k++) {
+	for (size_t k = i; k < LS_RINGS_MAX; k++) {
 		if (memcmp(s->workers[k].ring_id, ring->worker.ring_id,
 			    LS_RING_ID_BYTES) != 0 ||
 			s->workers[k].created_mono_ns != ring->worker.created_mono_ns)
@@ -496,11 +486,9 @@ ls_sources_worker(const struct ls_sources *s, const uint8_t ring_id[LS_RING_ID_B
 void
 ls_sources_tell(const struct ls_sources *s, struct ls_doctor *d)
 {
-	size_t i;
-
 	ls_source_step_tell(s->step, d);
 	ls_place_tell(s->place, d);
-	for (i = 0; i < s->count; i++)
+	for (size_t i = 0; i < s->count; i++)
 		s->list[i].tell(s->list[i].self, d);
 }
 

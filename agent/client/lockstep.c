@@ -191,12 +191,10 @@ client_wait_us(double seconds)
 static void
 client_end_step(uint64_t now_ns)
 {
-	unsigned i;
-
 	client_leave_barrier(now_ns);
 	client_switch(LS_PHASE_COUNT, now_ns);
 	client.slot.duration_ns = now_ns - client.slot.t_begin_ns;
-	for (i = 0; i < client.slot.peer_count; i++) {
+	for (unsigned i = 0; i < client.slot.peer_count; i++) {
 		client.slot.peer[i].recv_wait_us =
 			client_wait_us(client.recv_wait_s[i]);
 		client.slot.peer[i].send_wait_us =

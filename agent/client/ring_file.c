@@ -70,14 +70,13 @@ ring_file_boot_id(uint8_t id[16])
 	ssize_t len = -1;
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 	unsigned digits = 0;
-	ssize_t i;
 
 	memset(id, 0, 16);
 	if (fd >= 0) {
 		len = read(fd, text, sizeof(text));
 		close(fd);
 	}
-	for (i = 0; i < len && digits < 32; i++) {
+	for (ssize_t i = 0; i < len && digits < 32; i++) {
 		unsigned c = (unsigned char)text[i], v;
 
 		if (c >= '0' && c <= '9')
@@ -153,9 +152,8 @@ static void
 ring_file_names(const uint8_t *id, char *name, char *tmp)
 {
 	char hex[2 * LS_RING_ID_BYTES + 1];
-	unsigned i;
 
-	for (i = 0; i < LS_RING_ID_BYTES; i++)
+	for (unsigned i = 0; i < LS_RING_ID_BYTES; i++)
 		(void)snprintf(hex + 2 * i, 3, "%02x", id[i]);
 	(void)snprintf(name, RING_FILE_NAME_BYTES, "%ld-%s.ring", (long)getpid(), hex);
 	(void)snprintf(tmp, RING_FILE_NAME_BYTES, "%ld-%s.tmp", (long)getpid(), hex);

@@ -96,13 +96,11 @@ json_t *
 ls_doctor_json(const struct ls_doctor *d)
 {
 	json_t *checks = json_array(), *summary = json_object();
-	unsigned status;
-	size_t i;
 
-	for (status = 0; status < LS_DOCTOR_STATUS_COUNT; status++)
+	for (unsigned status = 0; status < LS_DOCTOR_STATUS_COUNT; status++)
 		ls_json_set(&summary, doctor_words[status].word,
 			json_integer((json_int_t)ls_doctor_count(d, status)));
-	for (i = 0; i < d->count; i++)
+	for (size_t i = 0; i < d->count; i++)
 		ls_json_append(&checks, doctor_check_json(&d->check[i]));
 	return json_pack("{s:i, s:o, s:o, s:I}", "schema_version", 1, "summary",
 		summary, "checks", checks, "left_out", (json_int_t)d->left_out);
@@ -122,13 +120,12 @@ ls_doctor_parse(const json_t *object, struct ls_doctor *ret_doctor)
 	const json_t *checks = json_object_get(object, "checks"), *c;
 	struct ls_doctor *d = ret_doctor;
 	unsigned status;
-	size_t i;
 
 	d->count = 0;
 	d->left_out = 0;
 	if (!json_is_array(checks))
 		return -LS_EPARSE;
-	for (i = 0; i < json_array_size(checks); i++) {
+	for (size_t i = 0; i < json_array_size(checks); i++) {
 		c = json_array_get(checks, i);
 		for (status = 0; status < LS_DOCTOR_STATUS_COUNT; status++) {
 			if (strcmp(doctor_pick(c, "status"),
@@ -170,9 +167,7 @@ doctor_print_check(const struct ls_doctor_check *c, bool color, FILE *out)
 void
 ls_doctor_print(const struct ls_doctor *d, bool color, FILE *out)
 {
-	size_t i;
-
-	for (i = 0; i < d->count; i++)
+	for (size_t i = 0; i < d->count; i++)
 		doctor_print_check(&d->check[i], color, out);
 	(void)fprintf(out, "%zu failed, %zu warned, %zu ok, %zu not here",
 		ls_doctor_count(d, LS_DOCTOR_FAIL), ls_doctor_count(d, LS_DOCTOR_WARN),

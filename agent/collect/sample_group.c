@@ -8,14 +8,12 @@ void
 ls_sample_group_init(struct ls_sample_group *g, struct ls_series_table *table,
 	const char *name, const char *labels)
 {
-	size_t m;
-
 	g->table = table;
 	g->group = ls_series_group(table, name);
 	g->labels[0] = '\0';
 	/* longer ones are none */
 	ls_ignore(ls_text_copy(g->labels, sizeof(g->labels), labels));
-	for (m = 0; m < LS_METRIC_COUNT; m++)
+	for (size_t m = 0; m < LS_METRIC_COUNT; m++)
 		g->handle[m] = -1;
 }
 
@@ -31,11 +29,9 @@ void
 ls_sample_group_read(struct ls_sample_group *g, const struct ls_sample *sample,
 	const bool *wanted, bool want, uint64_t now_mono_ns)
 {
-	size_t m;
-
 	if (g->group < 0)
 		return;
-	for (m = 0; m < LS_METRIC_COUNT; m++) {
+	for (size_t m = 0; m < LS_METRIC_COUNT; m++) {
 		if (wanted != NULL && wanted[m] != want)
 			continue;
 		if (!sample->present[m]) {

@@ -44,11 +44,9 @@ void
 ls_sampler_hot(const struct ls_sample *sample, enum ls_metric_scope scope,
 	struct ls_wire_hot *ret_hot)
 {
-	unsigned m;
-
 	memset(ret_hot, 0, sizeof(*ret_hot));
 	ret_hot->t_mono_ns = sample->t_mono_ns;
-	for (m = 0; m < LS_METRIC_COUNT && ret_hot->count < LS_HOT_MAX; m++) {
+	for (unsigned m = 0; m < LS_METRIC_COUNT && ret_hot->count < LS_HOT_MAX; m++) {
 		const struct ls_metric_info *info = ls_metric_info(m);
 
 		if (!info->hot || info->scope != scope || !sample->present[m])

@@ -105,11 +105,10 @@ void
 ls_series_group_remove(struct ls_series_table *t, size_t group)
 {
 	struct series_group *g = series_group_at(t, group);
-	size_t i;
 
 	if (g == NULL)
 		return;
-	for (i = 0; i < g->count; i++)
+	for (size_t i = 0; i < g->count; i++)
 		t->slot[g->slot[i]].used = false;
 	g->used = false;
 	g->count = 0;

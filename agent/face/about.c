@@ -45,10 +45,8 @@ about_reasons(struct evbuffer *out, const char *name, const char *type,
 	const char *help, const char *const *reasons, const uint64_t *values,
 	size_t count)
 {
-	size_t i;
-
 	ls_expose_family(out, name, type, help);
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		(void)evbuffer_add_printf(out, "%s{reason=\"%s\"} %llu\n", name,
 			reasons[i],
 			(unsigned long long)values[i]); /* lost when out of memory */
@@ -57,11 +55,9 @@ about_reasons(struct evbuffer *out, const char *name, const char *type,
 static void
 about_stalls(const struct ls_about_parts *p, struct evbuffer *out)
 {
-	size_t i;
-
 	ls_expose_family(out, ABOUT_PREFIX "disk_stalled_seconds", "gauge",
 		"time for which the files at this path have not answered");
-	for (i = 0; i < LS_DISK_COUNT; i++) {
+	for (size_t i = 0; i < LS_DISK_COUNT; i++) {
 		if (p->disk[i] == NULL)
 			continue;
 		(void)evbuffer_add_printf(out, ABOUT_PREFIX "disk_stalled_seconds{");
@@ -94,7 +90,6 @@ ls_about_metrics(const struct ls_about_parts *p, struct evbuffer *out)
 		ls_source_step_get_stats(ls_sources_steps(p->sources));
 	uint64_t over[LS_BUDGET_WHAT_COUNT];
 	const char *what[LS_BUDGET_WHAT_COUNT];
-	unsigned i;
 
 	ls_expose_family(out, "lockstep_build_info", "gauge",
 		"What runs here; always 1.");
@@ -108,7 +103,7 @@ ls_about_metrics(const struct ls_about_parts *p, struct evbuffer *out)
 	about_reasons(out, ABOUT_PREFIX "step_files_ignored", "gauge",
 		"files in the steps directory that the last scan ignored", ignored,
 		steps->ignored, LS_STEP_IGNORED_COUNT);
-	for (i = 0; i < LS_BUDGET_WHAT_COUNT; i++) {
+	for (unsigned i = 0; i < LS_BUDGET_WHAT_COUNT; i++) {
 		what[i] = ls_budget_name(i);
 		over[i] = p->budget->over >> i & 1u;
 	}
@@ -157,10 +152,9 @@ about_group(const struct ls_about_parts *p, const struct ls_series_group *g,
 {
 	double age_s = (double)(p->now_mono_ns - g->t_mono_ns) / 1e9;
 	char text[4 * LS_SERIES_TEXT_MAX_BYTES], group[4 * LS_GROUP_NAME_MAX_BYTES];
-	size_t i;
 
 	(void)ls_text_escape(group, sizeof(group), g->name, strlen(g->name));
-	for (i = 0; i < g->count; i++) {
+	for (size_t i = 0; i < g->count; i++) {
 		(void)ls_text_escape(text, sizeof(text), g->text[i],
 			strlen(g->text[i]));
 		about_one(out, first,
@@ -182,10 +176,9 @@ ls_about_series(const struct ls_about_parts *p, struct evbuffer *out)
 	const struct ls_series_table *table = ls_sources_series(p->sources);
 	struct ls_series_group g;
 	bool first = true;
-	size_t i;
 
 	(void)evbuffer_add_printf(out, "{\"schema_version\":1,\"items\":[");
-	for (i = 0; i < LS_GROUPS_MAX; i++) {
+	for (size_t i = 0; i < LS_GROUPS_MAX; i++) {
 		if (ls_series_look(table, i, &g))
 			about_group(p, &g, &first, out);
 	}

@@ -187,10 +187,9 @@ http_route(struct ls_agent_http *h, struct evhttp_request *req)
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
 	const char *path = uri != NULL ? evhttp_uri_get_path(uri) : NULL;
 	const char *query = uri != NULL ? evhttp_uri_get_query(uri) : NULL;
-	size_t i;
 
-	for (i = 0; path != NULL && i < sizeof(http_routes) / sizeof(http_routes[0]);
-		i++) {
+	for (size_t i = 0;
+		path != NULL && i < sizeof(http_routes) / sizeof(http_routes[0]); i++) {
 		if (strcmp(path, http_routes[i].path) != 0)
 			continue;
 		if (query != NULL && query[0] != '\0')

@@ -103,14 +103,13 @@ procfs_keys(const char *text, size_t len, const struct procfs_key *keys, size_t 
 {
 	struct span all = { text, text + len }, line, word;
 	uint64_t v;
-	size_t i;
 
 	while (procfs_line(&all, &line)) {
 		if (!procfs_word(&line, &word))
 			continue;
 		if (word.end[-1] == ':')
 			word.end--;
-		for (i = 0; i < count; i++) {
+		for (size_t i = 0; i < count; i++) {
 			if (!procfs_is(word, keys[i].key))
 				continue;
 			if (procfs_next(&line, &v))
@@ -150,9 +149,7 @@ static void
 procfs_columns(const double *sum, const struct procfs_column *c, size_t count,
 	struct ls_sample *into)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		ls_sample_set(into, c[i].metric,
 			(i > 0 && c[i - 1].metric == c[i].metric
 					? into->value[c[i].metric]
@@ -281,9 +278,7 @@ ls_procfs_runqueue(const char *text, size_t len, struct ls_sample *into)
 static bool
 procfs_is_disk(struct span name, const struct ls_procfs_disks *disks)
 {
-	size_t i;
-
-	for (i = 0; i < disks->count; i++) {
+	for (size_t i = 0; i < disks->count; i++) {
 		if (procfs_is(name, disks->name[i]))
 			return true;
 	}
@@ -378,7 +373,6 @@ ls_procfs_snmp(const char *text, size_t len, struct ls_sample *into)
 	};
 	struct span all = { text, text + len }, names, values, name, value;
 	uint64_t v;
-	size_t i;
 
 	while (procfs_line(&all, &names)) {
 		if (procfs_starts(names, "Tcp:"))
@@ -387,7 +381,7 @@ ls_procfs_snmp(const char *text, size_t len, struct ls_sample *into)
 	if (!procfs_line(&all, &values) || !procfs_starts(values, "Tcp:"))
 		return;
 	while (procfs_word(&names, &name) && procfs_word(&values, &value)) {
-		for (i = 0; i < PROCFS_COUNT(keys); i++) {
+		for (size_t i = 0; i < PROCFS_COUNT(keys); i++) {
 			if (procfs_is(name, keys[i].key) && procfs_u64(value, &v))
 				ls_sample_set(into, keys[i].metric, (double)v);
 		}
@@ -427,12 +421,11 @@ ls_procfs_pid_stat(const char *text, size_t len, struct ls_sample *into)
 	const char *bracket = len > 0 ? memrchr(text, ')', len) : NULL;
 	struct span line = { text, text + len }, word;
 	uint64_t v;
-	int field;
 
 	if (bracket == NULL)
 		return;
 	line.p = bracket + 1;
-	for (field = AFTER_NAME; field <= NUM_THREADS && procfs_word(&line, &word);
+	for (int field = AFTER_NAME; field <= NUM_THREADS && procfs_word(&line, &word);
 		field++) {
 		if (word.end == line.end || !procfs_u64(word, &v))
 			continue;

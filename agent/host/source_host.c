@@ -130,9 +130,8 @@ host_is_whole_disk(const char *name)
 {
 	static const char *const not_disks[] = { ".", "loop", "ram", "zram", "dm-",
 		"md", "sr", "fd", "nbd" };
-	size_t i;
 
-	for (i = 0; i < sizeof(not_disks) / sizeof(not_disks[0]); i++) {
+	for (size_t i = 0; i < sizeof(not_disks) / sizeof(not_disks[0]); i++) {
 		if (strncmp(name, not_disks[i], strlen(not_disks[i])) == 0)
 			return false;
 	}
@@ -238,11 +237,10 @@ static void
 host_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
 {
 	struct source_host *h = self;
-	size_t i;
 
 	if (due & LS_CADENCE_SLOW)
 		host_list_disks(h);
-	for (i = 0; i < HOST_FILES; i++) {
+	for (size_t i = 0; i < HOST_FILES; i++) {
 		if (due & (unsigned)host_files[i].cadence)
 			host_read_file(h, i, into);
 	}
@@ -256,11 +254,10 @@ static void
 host_free(void *self)
 {
 	struct source_host *h = self;
-	size_t i;
 
 	if (h == NULL)
 		return;
-	for (i = 0; i < HOST_FILES; i++)
+	for (size_t i = 0; i < HOST_FILES; i++)
 		ls_procfile_fini(&h->file[i]);
 	ls_procfile_fini(&h->own_snmp);
 	ls_procfile_fini(&h->job_snmp);
@@ -386,7 +383,6 @@ ls_source_host_new(const char *proc_root, const char *sys_root,
 {
 	struct source_host *h = calloc(1, sizeof(*h));
 	struct ls_source s = { "host", h, host_probe, host_read, host_tell, host_free };
-	size_t i;
 
 	if (h == NULL)
 		return -ENOMEM;
@@ -396,7 +392,7 @@ ls_source_host_new(const char *proc_root, const char *sys_root,
 	h->page_bytes = (double)sysconf(_SC_PAGESIZE);
 	h->splice[0].metric = M(HOST_TCP_RETRANSMITS);
 	h->splice[1].metric = M(HOST_TCP_SEGMENTS_OUT);
-	for (i = 0; i < HOST_FILES; i++)
+	for (size_t i = 0; i < HOST_FILES; i++)
 		ls_procfile_init(&h->file[i], proc_root, host_files[i].path);
 	ls_procfile_init(&h->own_snmp, proc_root, "net/snmp");
 	ls_procfile_init(&h->job_snmp, proc_root, "0/net/snmp");

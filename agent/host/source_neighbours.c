@@ -44,9 +44,8 @@ static void
 neighbours_found(struct source_neighbours *s, const char *path)
 {
 	struct neighbour *n;
-	size_t i;
 
-	for (i = 0; i < s->count; i++) {
+	for (size_t i = 0; i < s->count; i++) {
 		if (strcmp(s->n[i].path, path) == 0) {
 			s->n[i].seen = true;
 			return;
@@ -103,13 +102,12 @@ static void
 neighbours_list(struct source_neighbours *s)
 {
 	char path[LS_PATH_MAX_BYTES] = "";
-	size_t i;
 
-	for (i = 0; i < s->count; i++)
+	for (size_t i = 0; i < s->count; i++)
 		s->n[i].seen = false;
 	s->left_out = 0;
 	neighbours_walk(s, path, 0);
-	for (i = s->count; i-- > 0;) {
+	for (size_t i = s->count; i-- > 0;) {
 		if (!s->n[i].seen)
 			neighbours_forget(s, i);
 	}
@@ -270,7 +268,6 @@ static void
 neighbours_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
 {
 	struct source_neighbours *s = self;
-	size_t i;
 
 	(void)into; /* everything here has labels */
 	if (s->file == NULL || !(due & LS_CADENCE_SLOW))
@@ -279,10 +276,10 @@ neighbours_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample
 		neighbours_list(s);
 	if (s->turn++ % 3 != 0 && s->count > LS_CGROUPS_MAX / 4)
 		return;
-	for (i = 0; i < s->count; i++)
+	for (size_t i = 0; i < s->count; i++)
 		neighbours_read_one(s, &s->n[i]);
 	neighbours_choose(s);
-	for (i = 0; i < s->count; i++) {
+	for (size_t i = 0; i < s->count; i++) {
 		if (s->n[i].read)
 			ls_series_set(s->table, s->n[i].handle, s->n[i].used_s);
 		else if (s->n[i].handle >= 0)

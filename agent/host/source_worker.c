@@ -114,11 +114,10 @@ static struct worker_thread *
 worker_find_thread(struct worker *w, pid_t tid, size_t hint)
 {
 	struct worker_thread *t;
-	size_t i;
 
 	if (hint < w->thread_count && w->threads[hint].tid == tid)
 		return &w->threads[hint];
-	for (i = 0; i < w->thread_count; i++) {
+	for (size_t i = 0; i < w->thread_count; i++) {
 		if (w->threads[i].tid == tid)
 			return &w->threads[i];
 	}
@@ -349,9 +348,7 @@ worker_read_group(struct source_worker *s, struct worker *w)
 static bool
 worker_group_counted(const struct source_worker *s, size_t me)
 {
-	size_t i;
-
-	for (i = 0; i < me; i++) {
+	for (size_t i = 0; i < me; i++) {
 		if (strcmp(s->workers[i]->file[WORKER_CPU_STAT].path,
 			    s->workers[me]->file[WORKER_CPU_STAT].path) == 0)
 			return true;
@@ -363,15 +360,13 @@ worker_group_counted(const struct source_worker *s, size_t me)
 static void
 worker_sum_groups(struct source_worker *s, struct ls_sample *into)
 {
-	size_t i, k;
-
-	for (k = 0; k < WORKER_GROUP_METRICS; k++)
+	for (size_t k = 0; k < WORKER_GROUP_METRICS; k++)
 		ls_sample_unset(into, worker_group_metrics[k]);
-	for (i = 0; i < s->count; i++) {
+	for (size_t i = 0; i < s->count; i++) {
 		struct worker *w = s->workers[i];
 		bool counted = worker_group_counted(s, i);
 
-		for (k = 0; k < WORKER_GROUP_METRICS; k++) {
+		for (size_t k = 0; k < WORKER_GROUP_METRICS; k++) {
 			enum ls_metric m = worker_group_metrics[k];
 			double v = w->sample.value[m];
 
@@ -436,11 +431,10 @@ source_worker_read(void *self, unsigned due, uint64_t now_mono_ns,
 	struct ls_sample *into)
 {
 	struct source_worker *s = self;
-	size_t i;
 
 	if (!(due & LS_CADENCE_FAST))
 		return;
-	for (i = 0; i < s->count; i++)
+	for (size_t i = 0; i < s->count; i++)
 		worker_read(s, s->workers[i], now_mono_ns);
 	worker_sum_groups(s, into);
 }
@@ -449,11 +443,10 @@ static void
 source_worker_free(void *self)
 {
 	struct source_worker *s = self;
-	size_t i;
 
 	if (s == NULL)
 		return;
-	for (i = 0; i < s->count; i++)
+	for (size_t i = 0; i < s->count; i++)
 		worker_free(s->workers[i]);
 	free(s);
 }
@@ -466,7 +459,6 @@ source_worker_tell(const void *self, struct ls_doctor *d)
 	const struct source_worker *s = self;
 	const struct ls_procfs_cgroup_mounts *m = &s->mounts;
 	const char *subject;
-	size_t i;
 
 	if (m->has_v2 || m->has_cpu || m->has_cpuacct)
 		ls_doctor_addf(d, LS_DOCTOR_OK, "worker", "cgroups", "", "%s",
@@ -475,7 +467,7 @@ source_worker_tell(const void *self, struct ls_doctor *d)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "worker", "cgroups",
 			"no cgroup with CPU counters is mounted: throttling is not measured",
 			"mount the host's /sys/fs/cgroup, and name its /sys with --sys-root");
-	for (i = 0; i < s->count; i++) {
+	for (size_t i = 0; i < s->count; i++) {
 		const struct worker *w = s->workers[i];
 		const bool *has = w->sample.present;
 

@@ -117,10 +117,8 @@ static bool
 chips_find_node(const struct ls_chip *list, size_t count, const char *path,
 	size_t *ret_chip, size_t *ret_node)
 {
-	size_t i, n;
-
-	for (i = 0; i < count; i++) {
-		for (n = 0; n < list[i].node_count; n++) {
+	for (size_t i = 0; i < count; i++) {
+		for (size_t n = 0; n < list[i].node_count; n++) {
 			if (strcmp(list[i].node[n].path, path) == 0) {
 				*ret_chip = i;
 				*ret_node = n;
@@ -346,10 +344,8 @@ ls_chips_find(struct ls_chips *c)
 void
 ls_chips_check_nodes(struct ls_chips *c)
 {
-	size_t i, n;
-
-	for (i = 0; i < c->count; i++) {
-		for (n = 0; n < c->chip[i].node_count; n++)
+	for (size_t i = 0; i < c->count; i++) {
+		for (size_t n = 0; n < c->chip[i].node_count; n++)
 			c->chip[i].node[n].here =
 				chips_node_is_here(c, c->chip[i].node[n].path);
 	}
@@ -460,11 +456,9 @@ chips_begin_pass(struct ls_chips *c)
 static void
 chips_finish_pass(struct ls_chips *c)
 {
-	size_t i, n;
-
 	chips_end_pass(c);
-	for (i = 0; i < c->count; i++) {
-		for (n = 0; n < c->chip[i].node_count; n++) {
+	for (size_t i = 0; i < c->count; i++) {
+		for (size_t n = 0; n < c->chip[i].node_count; n++) {
 			const struct ls_chip_holder *h = &c->holder[i][n];
 			struct ls_chip_node *to = &c->chip[i].node[n];
 

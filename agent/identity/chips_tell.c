@@ -30,9 +30,7 @@ static void
 chips_tell_chip(const struct ls_chips *c, const struct ls_chip *chip,
 	struct ls_doctor *d)
 {
-	size_t n;
-
-	for (n = 0; n < chip->node_count; n++)
+	for (size_t n = 0; n < chip->node_count; n++)
 		if (chip->node[n].here)
 			chips_tell_node(c, chip, &chip->node[n], d);
 }
@@ -123,8 +121,6 @@ chips_tell_unknown(const struct ls_chips *c, size_t first, struct ls_doctor *d)
 void
 ls_chips_tell(const struct ls_chips *c, struct ls_doctor *d)
 {
-	size_t i;
-
 	if (c->find_rc != 0)
 		ls_doctor_addf(d, LS_DOCTOR_WARN, "chips", "PCI",
 			"mount the host's /sys and give --sys-root",
@@ -137,7 +133,7 @@ ls_chips_tell(const struct ls_chips *c, struct ls_doctor *d)
 	chips_tell_hidden(c, false, d);
 	chips_tell_hidden(c, true, d);
 	chips_tell_owners(c, d);
-	for (i = 0; i < c->count; i++) {
+	for (size_t i = 0; i < c->count; i++) {
 		if (c->chip[i].generation < 0)
 			chips_tell_unknown(c, i, d);
 		chips_tell_chip(c, &c->chip[i], d);

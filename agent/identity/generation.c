@@ -43,9 +43,7 @@ ls_generation_info(enum ls_generation g)
 int
 ls_generation_by_pci(uint32_t device, uint32_t subsystem)
 {
-	int g;
-
-	for (g = 0; g < LS_GENERATION_COUNT; g++) {
+	for (int g = 0; g < LS_GENERATION_COUNT; g++) {
 		if (generation_table[g].pci_device == device &&
 			(generation_table[g].pci_subsystem == 0 ||
 				generation_table[g].pci_subsystem == subsystem))
@@ -57,13 +55,12 @@ ls_generation_by_pci(uint32_t device, uint32_t subsystem)
 int
 ls_generation_by_name(const char *text)
 {
-	size_t i;
-
 	if (strncasecmp(text, "tpu", 3) == 0)
 		text += 3;
 	if (*text == '-')
 		text++;
-	for (i = 0; i < sizeof(generation_names) / sizeof(generation_names[0]); i++) {
+	for (size_t i = 0; i < sizeof(generation_names) / sizeof(generation_names[0]);
+		i++) {
 		size_t len = strlen(generation_names[i].begin);
 
 		if (strncasecmp(text, generation_names[i].begin, len) == 0 &&

@@ -91,11 +91,9 @@ identity_number(const char *text, char *dst, size_t size)
 bool
 ls_identity_sides(const char *text, char between, uint32_t ret_sides[LS_IDENTITY_AXES])
 {
-	unsigned axis;
-
-	for (axis = 0; axis < LS_IDENTITY_AXES; axis++)
+	for (unsigned axis = 0; axis < LS_IDENTITY_AXES; axis++)
 		ret_sides[axis] = 1;
-	for (axis = 0; axis < LS_IDENTITY_AXES; axis++) {
+	for (unsigned axis = 0; axis < LS_IDENTITY_AXES; axis++) {
 		uint64_t v = 0;
 
 		text += ls_text_digits(text, SIZE_MAX, LS_TOPOLOGY_SIDE_MAX, &v);
@@ -293,9 +291,8 @@ const struct ls_identity_offer *
 ls_identity_winner(const struct ls_identity *id, const char *key)
 {
 	const struct ls_identity_offer *best = NULL;
-	size_t i;
 
-	for (i = 0; i < id->count; i++) {
+	for (size_t i = 0; i < id->count; i++) {
 		const struct ls_identity_offer *o = &id->offer[i];
 
 		if (!o->several && (best == NULL || o->source < best->source) &&

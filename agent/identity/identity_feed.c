@@ -59,10 +59,9 @@ static void
 feed_variable(void *arg, const struct ls_keyvalue *kv)
 {
 	const struct feed *f = arg;
-	size_t i;
 
-	for (i = 0; i < sizeof(identity_variables) / sizeof(identity_variables[0]);
-		i++) {
+	for (size_t i = 0;
+		i < sizeof(identity_variables) / sizeof(identity_variables[0]); i++) {
 		enum ls_identity_field field = identity_variables[i].field;
 
 		if (!ls_keyvalue_is(kv, identity_variables[i].name))
@@ -101,10 +100,9 @@ ls_identity_rings(struct ls_identity *id, const struct ls_identity_ring *rings,
 	size_t count)
 {
 	struct feed f = { .id = id, .source = LS_IDENTITY_FROM_RING };
-	size_t i;
 
 	ls_identity_forget(id, f.source, f.tag);
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		feed_ring(&f, &rings[i]);
 }
 
@@ -120,9 +118,8 @@ static void
 feed_environ(void *arg, const struct ls_keyvalue *kv)
 {
 	static const char *const families[] = { "TPU_", "MEGASCALE_", "JOB" };
-	size_t i;
 
-	for (i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
 		size_t len = strlen(families[i]);
 
 		if (kv->key_len >= len && memcmp(kv->key, families[i], len) == 0)
@@ -147,11 +144,10 @@ feed_subslice(const struct feed *f, const char *topology, size_t topology_len,
 	const char *value, size_t len)
 {
 	char key[LS_IDENTITY_KEY_MAX_BYTES], text[LS_IDENTITY_VALUE_MAX_BYTES];
-	size_t i;
 
 	if (topology_len == 0 || topology_len > 16 || len == 0)
 		return false;
-	for (i = 0; i < topology_len; i++) {
+	for (size_t i = 0; i < topology_len; i++) {
 		if (topology[i] != 'x' && (topology[i] < '0' || topology[i] > '9'))
 			return false;
 	}

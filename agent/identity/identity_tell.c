@@ -20,9 +20,8 @@ static json_t *
 tell_others(const struct ls_identity *id, const struct ls_identity_offer *won)
 {
 	json_t *others = json_array();
-	size_t i;
 
-	for (i = 0; i < id->count; i++) {
+	for (size_t i = 0; i < id->count; i++) {
 		const struct ls_identity_offer *o = &id->offer[i];
 
 		if (!o->several && strcmp(o->key, won->key) == 0 &&
@@ -82,9 +81,7 @@ tell_conflict(const struct ls_identity_offer *won,
 static void
 tell_conflicts(const struct ls_identity *id, struct ls_doctor *d)
 {
-	size_t i;
-
-	for (i = 0; i < id->count; i++) {
+	for (size_t i = 0; i < id->count; i++) {
 		const struct ls_identity_offer *o = &id->offer[i];
 		const struct ls_identity_offer *won = ls_identity_winner(id, o->key);
 
@@ -98,9 +95,7 @@ tell_conflicts(const struct ls_identity *id, struct ls_doctor *d)
 static void
 tell_several(const struct ls_identity *id, struct ls_doctor *d)
 {
-	size_t i;
-
-	for (i = 0; i < id->count; i++) {
+	for (size_t i = 0; i < id->count; i++) {
 		const struct ls_identity_offer *o = &id->offer[i];
 
 		if (o->several)
@@ -116,9 +111,7 @@ tell_several(const struct ls_identity *id, struct ls_doctor *d)
 static void
 tell_refused(const struct ls_identity *id, struct ls_doctor *d)
 {
-	size_t i;
-
-	for (i = 0; i < id->refused_count; i++) {
+	for (size_t i = 0; i < id->refused_count; i++) {
 		const struct ls_identity_offer *o = &id->refused[i];
 		const char *source = ls_identity_source_name(o->source);
 

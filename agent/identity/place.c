@@ -490,11 +490,10 @@ ls_place_chips_json(const struct ls_place *p)
 {
 	json_t *all = json_array(), *nodes;
 	const struct ls_chip *c;
-	size_t i, n;
 
-	for (i = 0; (c = ls_chips_get(p->chips, i)) != NULL; i++) {
+	for (size_t i = 0; (c = ls_chips_get(p->chips, i)) != NULL; i++) {
 		nodes = json_array();
-		for (n = 0; n < c->node_count; n++)
+		for (size_t n = 0; n < c->node_count; n++)
 			ls_json_append(&nodes, place_node_json(&c->node[n]));
 		ls_json_append(&all,
 			json_pack("{s:s, s:s, s:I, s:o, s:o}", "pci", c->pci,

@@ -269,9 +269,8 @@ ls_prom_map_take(const struct ls_prom_map *m, const struct ls_prom_sample *s,
 	const char *suffix = NULL;
 	const struct ls_prom_rule *r = NULL;
 	bool counted;
-	size_t i;
 
-	for (i = 0; i < m->count && suffix == NULL; i++) {
+	for (size_t i = 0; i < m->count && suffix == NULL; i++) {
 		r = &m->rule[i];
 		suffix = map_suffix(r, s);
 	}

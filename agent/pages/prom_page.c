@@ -139,12 +139,10 @@ page_label_put(struct page_label *list, size_t *count, const char *name,
 static bool
 page_keeps(const struct ls_prom_rule *r, const char *name, enum ls_prom_id *ret_id)
 {
-	size_t i;
-
 	*ret_id = LS_PROM_ID_NONE;
 	if (r == NULL || strcmp(name, "le") == 0 || strcmp(name, "quantile") == 0)
 		return true;
-	for (i = 0; i < r->keep_count; i++) {
+	for (size_t i = 0; i < r->keep_count; i++) {
 		if (strcmp(r->keep[i].name, name) == 0) {
 			*ret_id = r->keep[i].id;
 			return true;
@@ -232,9 +230,7 @@ page_see(void *arg, const struct ls_prom_sample *s)
 static struct page_series *
 page_series_find(struct ls_prom_page *p, int handle)
 {
-	size_t i;
-
-	for (i = 0; i < p->count; i++) {
+	for (size_t i = 0; i < p->count; i++) {
 		if (p->series[i].handle == handle)
 			return &p->series[i];
 	}
@@ -324,9 +320,7 @@ page_set(struct ls_prom_page *p, const struct page_sample *sample)
 static void
 page_sweep(struct ls_prom_page *p)
 {
-	size_t i;
-
-	for (i = p->count; i-- > 0;) {
+	for (size_t i = p->count; i-- > 0;) {
 		if (p->series[i].seen)
 			continue;
 		if (++p->series[i].missing < LS_PROM_GONE_READINGS) {
@@ -343,9 +337,8 @@ static double
 page_expected(const struct ls_prom_page *p)
 {
 	double sum = 0;
-	size_t i;
 
-	for (i = 0; i < p->count; i++) {
+	for (size_t i = 0; i < p->count; i++) {
 		const struct page_series *s = &p->series[i];
 
 		if (s->readings >= PAGE_READINGS_LEAST)
@@ -359,9 +352,7 @@ page_expected(const struct ls_prom_page *p)
 static void
 page_unset(struct ls_prom_page *p)
 {
-	size_t i;
-
-	for (i = 0; i < p->count; i++)
+	for (size_t i = 0; i < p->count; i++)
 		ls_series_unset(p->table, p->series[i].handle);
 }
 
@@ -430,7 +421,6 @@ ls_prom_page_take(struct ls_prom_page *p, const char *text, size_t len, bool ste
 {
 	char why[sizeof(p->why)];
 	bool changed = false, frozen;
-	size_t i;
 	int rc = page_parse(p, text, len);
 
 	if (rc != 0) {
@@ -443,9 +433,9 @@ ls_prom_page_take(struct ls_prom_page *p, const char *text, size_t len, bool ste
 	p->failed = 0;
 	if (!page_open_group(p))
 		return 0; /* nothing of it is ours */
-	for (i = 0; i < p->count; i++)
+	for (size_t i = 0; i < p->count; i++)
 		p->series[i].seen = false;
-	for (i = 0; i < p->sample_count; i++)
+	for (size_t i = 0; i < p->sample_count; i++)
 		changed |= page_set(p, &p->sample[i]);
 	page_sweep(p);
 	if (changed)

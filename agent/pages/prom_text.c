@@ -86,9 +86,7 @@ prom_value(struct ls_prom_text *p, char **s, const char **ret_value)
 static bool
 prom_has_label(const struct ls_prom_text *p, size_t count, const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (strcmp(p->label[i].name, name) == 0)
 			return true;
 	}

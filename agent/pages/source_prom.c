@@ -110,13 +110,12 @@ static void
 prom_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
 {
 	struct source_prom *s = self;
-	size_t i;
 	int rc;
 
 	(void)into;
 	if (!(due & LS_CADENCE_FAST))
 		return;
-	for (i = 0; i < s->count; i++) {
+	for (size_t i = 0; i < s->count; i++) {
 		struct prom_entry *e = &s->entry[i];
 
 		if (now_mono_ns < e->next_ns)
@@ -189,9 +188,8 @@ static void
 prom_tell(const void *self, struct ls_doctor *d)
 {
 	const struct source_prom *s = self;
-	size_t i;
 
-	for (i = 0; i < s->count; i++)
+	for (size_t i = 0; i < s->count; i++)
 		prom_tell_entry(&s->entry[i], d);
 }
 
@@ -209,9 +207,7 @@ prom_is_page_name(const char *s, size_t len)
 static bool
 prom_has_page(const struct source_prom *s, const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < s->count; i++) {
+	for (size_t i = 0; i < s->count; i++) {
 		if (strcmp(s->entry[i].name, name) == 0)
 			return true;
 	}
@@ -280,10 +276,9 @@ prom_open_pages(struct source_prom *s, struct ls_series_table *table)
 	struct ls_http_get_options o = { .body_max_bytes = LS_PROM_PAGE_MAX_BYTES,
 		.deadline_ns = LS_PROM_DEADLINE_NS,
 		.done = prom_done };
-	size_t i;
 	int rc;
 
-	for (i = 0; i < s->count; i++) {
+	for (size_t i = 0; i < s->count; i++) {
 		struct prom_entry *e = &s->entry[i];
 
 		e->source = s;
@@ -303,9 +298,8 @@ static void
 prom_free(void *self)
 {
 	struct source_prom *s = self;
-	size_t i;
 
-	for (i = 0; i < s->count; i++) {
+	for (size_t i = 0; i < s->count; i++) {
 		ls_http_get_free(s->entry[i].get);
 		ls_prom_page_free(s->entry[i].page);
 	}

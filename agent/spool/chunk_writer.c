@@ -151,10 +151,9 @@ static uint64_t
 writer_count(const struct ls_chunk_table *t)
 {
 	uint64_t n = 0;
-	size_t c, r;
 
-	for (c = 0; c < t->columns; c++) {
-		for (r = 0; r < t->rows; r++)
+	for (size_t c = 0; c < t->columns; c++) {
+		for (size_t r = 0; r < t->rows; r++)
 			n += t->present[c * t->stride + r];
 	}
 	return n;
@@ -263,9 +262,7 @@ writer_seal_alone(struct ls_chunk_writer *w, struct writer_group *g)
 void
 ls_chunk_writer_seal(struct ls_chunk_writer *w)
 {
-	size_t i;
-
-	for (i = 0; i < LS_GROUPS_MAX; i++) {
+	for (size_t i = 0; i < LS_GROUPS_MAX; i++) {
 		if (w->group[i].open)
 			writer_seal_group(w, &w->group[i], 0);
 	}
@@ -281,9 +278,8 @@ writer_next_seal(const struct ls_chunk_writer *w, uint64_t now_mono_ns)
 {
 	const uint8_t *boot = ls_spool_boot(w->spool);
 	uint64_t shift = 0;
-	unsigned i;
 
-	for (i = 0; i < 8; i++)
+	for (unsigned i = 0; i < 8; i++)
 		shift = shift << 8 | boot[i];
 	shift %= LS_CHUNK_NS;
 	return (now_mono_ns + LS_CHUNK_NS - shift) / LS_CHUNK_NS * LS_CHUNK_NS + shift;
@@ -376,7 +372,6 @@ writer_on_reading(void *arg, size_t index)
 	struct writer_group *g = &w->group[index];
 	struct ls_series_group view;
 	uint64_t samples = 0;
-	size_t i;
 	int rc;
 
 	if (!ls_series_look(w->table, index, &view) || view.count == 0)
@@ -387,7 +382,7 @@ writer_on_reading(void *arg, size_t index)
 		g->generation = view.generation;
 		g->hash = ls_wire_dictionary_hash(view.name, view.text, view.count);
 	}
-	for (i = 0; i < view.count; i++)
+	for (size_t i = 0; i < view.count; i++)
 		samples += view.present[i];
 	if (ls_minute_file_end(w->file) >
 		LS_MINUTE_MAX_BYTES - 2 * LS_MINUTE_ROW_MAX_BYTES)
@@ -406,9 +401,7 @@ writer_on_reading(void *arg, size_t index)
 static struct writer_group *
 writer_find(struct ls_chunk_writer *w, uint32_t id)
 {
-	size_t i;
-
-	for (i = 0; i < LS_GROUPS_MAX; i++) {
+	for (size_t i = 0; i < LS_GROUPS_MAX; i++) {
 		if (w->group[i].open && w->group[i].id == id)
 			return &w->group[i];
 	}
@@ -419,9 +412,8 @@ static int
 writer_recover_group(struct ls_chunk_writer *w, const struct ls_minute_record *r)
 {
 	struct writer_group *g = NULL;
-	size_t i;
 
-	for (i = 0; i < LS_GROUPS_MAX && g == NULL; i++)
+	for (size_t i = 0; i < LS_GROUPS_MAX && g == NULL; i++)
 		g = w->group[i].open ? NULL : &w->group[i];
 	if (g == NULL || writer_find(w, r->id) != NULL ||
 		!ls_text_is_name(r->name, r->name_len, LS_GROUP_NAME_MAX_BYTES - 1))
@@ -477,13 +469,12 @@ writer_take_over(struct ls_chunk_writer *w, enum ls_minute_found found, bool dam
 {
 	struct writer_group *g;
 	uint64_t end;
-	size_t i;
 
 	if (found != LS_MINUTE_EMPTY &&
 		ls_minute_file_walk(w->file, LS_MINUTE_HEADER_BYTES, writer_recover, w,
 			&end) != 0)
 		damaged = true;
-	for (i = 0; i < LS_GROUPS_MAX; i++) {
+	for (size_t i = 0; i < LS_GROUPS_MAX; i++) {
 		g = &w->group[i];
 		if (g->open && found == LS_MINUTE_ROWS)
 			writer_seal_group(w, g,
@@ -560,11 +551,10 @@ void
 ls_chunk_writer_need(struct ls_chunk_writer *w, uint64_t hash)
 {
 	struct ls_series_group view;
-	size_t i;
 
 	if (ls_spool_dictionary_is_waiting(w->spool, hash))
 		return;
-	for (i = 0; i < LS_GROUPS_MAX; i++) {
+	for (size_t i = 0; i < LS_GROUPS_MAX; i++) {
 		if (w->group[i].hash != hash || !ls_series_look(w->table, i, &view) ||
 			view.generation != w->group[i].generation)
 			continue;

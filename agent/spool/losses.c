@@ -17,9 +17,8 @@ void
 ls_losses_add(struct ls_losses *l, const struct ls_loss *one)
 {
 	struct ls_loss *to = NULL;
-	size_t i;
 
-	for (i = 0; i < l->count && to == NULL; i++) {
+	for (size_t i = 0; i < l->count && to == NULL; i++) {
 		if (l->loss[i].reason == one->reason &&
 			strcmp(l->loss[i].group, one->group) == 0)
 			to = &l->loss[i];

@@ -210,10 +210,10 @@ static void
 io_take_rewrite(struct ls_spool *s)
 {
 	struct ls_spool_record r;
-	size_t at;
 
 	ls_spool_rewrite_apply(s);
-	for (at = 0; at < s->unwritten_len; at += LS_SPOOL_RECORD_BYTES + r.len) {
+	for (size_t at = 0; at < s->unwritten_len;
+		at += LS_SPOOL_RECORD_BYTES + r.len) {
 		LS_ASSERT(ls_spool_record_peek(s->unwritten + at, &r) == 0);
 		if (ls_spool_is_item(&r))
 			s->live_bytes += LS_SPOOL_RECORD_BYTES + r.len;

@@ -108,11 +108,10 @@ spool_look_at_steps(struct spool_last_look *look, const struct ls_spool_record *
 	struct ls_spool_legacy *l = look->legacy;
 	const struct ls_spool_ring *ring = ls_spool_ring_find(look->s, r->ring_id);
 	struct ls_wire_item *gap;
-	size_t i;
 
 	if (r->seq <= look->s->log.acked || r->type == LS_SPOOL_END || ring == NULL)
 		return;
-	for (i = 0; i < l->gap_count; i++) {
+	for (size_t i = 0; i < l->gap_count; i++) {
 		if (memcmp(l->gap[i].ring_id, r->ring_id, LS_RING_ID_BYTES) == 0)
 			return; /* its first one is the least, and the rest follows */
 	}

@@ -237,13 +237,12 @@ spool_begin(struct ls_spool_rewrite *w)
 	struct ls_spool_record ack = { .type = LS_SPOOL_CHUNK_ACK,
 		.seq = w->log.chunk_acked };
 	uint8_t head[LS_SPOOL_HEADER_BYTES];
-	size_t i;
 	int rc;
 
 	ls_spool_header_put(head, &w->log.header);
 	rc = ls_spool_pwrite(w->fd, head, sizeof(head), 0);
 	w->new_end = LS_SPOOL_HEADER_BYTES;
-	for (i = 0; i < w->log.ring_count && rc == 0; i++) {
+	for (size_t i = 0; i < w->log.ring_count && rc == 0; i++) {
 		struct ls_spool_record r = { .type = LS_SPOOL_RING,
 			.first_index = w->log.ring[i].next,
 			.seq = w->log.ring[i].end_seq };
@@ -253,7 +252,7 @@ spool_begin(struct ls_spool_rewrite *w)
 	}
 	if (rc == 0 && w->log.chunk_acked > 0)
 		rc = spool_write_record(w, &ack);
-	for (i = 0; i < w->log.known_count && rc == 0; i++) {
+	for (size_t i = 0; i < w->log.known_count && rc == 0; i++) {
 		struct ls_spool_record r = { .type = LS_SPOOL_KNOWN,
 			.hash = w->log.known[i].hash };
 
@@ -268,10 +267,9 @@ spool_begin(struct ls_spool_rewrite *w)
 static int
 spool_write_losses(struct ls_spool_rewrite *w, const struct ls_losses *l)
 {
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < l->count && rc == 0; i++)
+	for (size_t i = 0; i < l->count && rc == 0; i++)
 		rc = spool_write_loss(w, &l->loss[i]);
 	return rc;
 }
@@ -281,16 +279,15 @@ spool_write_legacy(struct ls_spool_rewrite *w, uint64_t first_seq,
 	const struct ls_spool_legacy *l)
 {
 	struct ls_wire_item gap;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < l->gap_count && rc == 0; i++) {
+	for (size_t i = 0; i < l->gap_count && rc == 0; i++) {
 		gap = l->gap[i];
 		gap.seq = first_seq + i;
 		w->out.dropped_records += gap.count;
 		rc = spool_write_small(w, LS_SPOOL_GAP, &gap);
 	}
-	for (i = 0; i < l->losses.count; i++)
+	for (size_t i = 0; i < l->losses.count; i++)
 		w->out.lost_samples += l->losses.loss[i].samples;
 	return rc == 0 ? spool_write_losses(w, &l->losses) : rc;
 }
@@ -357,14 +354,13 @@ static void
 spool_apply(struct ls_spool *s)
 {
 	const struct ls_spool_rewrite *w = &s->rewrite;
-	size_t i;
 
 	s->log.header = w->log.header;
 	s->end = w->new_end;
 	s->live_bytes = w->out.live_bytes;
 	s->chunk_live_bytes = w->out.chunk_live_bytes;
 	s->chunk_next = w->log.chunk_acked + 1 + w->out.chunk_count;
-	for (i = 0; i < w->out.forgotten_count; i++)
+	for (size_t i = 0; i < w->out.forgotten_count; i++)
 		ls_spool_unknow(s, w->out.forgotten[i]);
 	s->stats.dropped_records += w->out.dropped_records;
 	s->stats.dropped_chunks += w->out.dropped_chunks;

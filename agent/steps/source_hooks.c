@@ -68,10 +68,8 @@ hooks_series(const struct source_hooks *s, const struct ls_worker_info *w,
 static void
 hooks_begin(struct hooks_worker *w)
 {
-	size_t i;
-
 	w->function_count = 0;
-	for (i = 0; i < LS_RING_EVENT_COUNT; i++)
+	for (size_t i = 0; i < LS_RING_EVENT_COUNT; i++)
 		w->counter[i] = HOOKS_UNKNOWN;
 }
 
@@ -79,9 +77,8 @@ static struct hooks_worker *
 hooks_find(struct source_hooks *s, const uint8_t ring_id[LS_RING_ID_BYTES])
 {
 	struct hooks_worker *w;
-	size_t i;
 
-	for (i = 0; i < s->count; i++) {
+	for (size_t i = 0; i < s->count; i++) {
 		if (memcmp(s->worker[i].ring_id, ring_id, LS_RING_ID_BYTES) == 0)
 			return &s->worker[i];
 	}
@@ -124,9 +121,7 @@ static void
 hooks_set_counters(struct source_hooks *s, struct hooks_worker *w,
 	const struct ls_worker_info *info, const struct ls_ring_events *e)
 {
-	unsigned i;
-
-	for (i = 0; i < LS_RING_EVENT_COUNT; i++) {
+	for (unsigned i = 0; i < LS_RING_EVENT_COUNT; i++) {
 		double unit;
 		enum ls_metric metric =
 			ls_ring_event_metric((enum ls_ring_event)i, &unit);
@@ -148,9 +143,8 @@ hooks_function(struct source_hooks *s, struct hooks_worker *w,
 	const struct ls_worker_info *info, const char *name)
 {
 	struct hooks_function *f;
-	size_t i;
 
-	for (i = 0; i < w->function_count; i++) {
+	for (size_t i = 0; i < w->function_count; i++) {
 		if (strcmp(w->function[i].name, name) == 0)
 			return &w->function[i];
 	}
@@ -168,9 +162,7 @@ static void
 hooks_set_functions(struct source_hooks *s, struct hooks_worker *w,
 	const struct ls_worker_info *info, const struct ls_ring_events *e)
 {
-	size_t i;
-
-	for (i = 0; i < e->function_count; i++) {
+	for (size_t i = 0; i < e->function_count; i++) {
 		const struct hooks_function *f =
 			hooks_function(s, w, info, e->function[i].name);
 
@@ -190,12 +182,11 @@ static void
 hooks_look(struct source_hooks *s)
 {
 	const struct ls_step_ring *ring;
-	size_t i, k;
 
-	for (i = 0; i < s->count; i++)
+	for (size_t i = 0; i < s->count; i++)
 		s->worker[i].seen = false;
-	for (i = 0; (ring = ls_source_step_ring(s->rings, i)) != NULL; i++) {
-		for (k = 0; k < s->count; k++) {
+	for (size_t i = 0; (ring = ls_source_step_ring(s->rings, i)) != NULL; i++) {
+		for (size_t k = 0; k < s->count; k++) {
 			if (memcmp(s->worker[k].ring_id, ring->worker.ring_id,
 				    LS_RING_ID_BYTES) == 0)
 				s->worker[k].seen = true;
@@ -209,7 +200,6 @@ hooks_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *int
 	struct source_hooks *s = self;
 	const struct ls_step_ring *ring;
 	struct ls_ring_events e;
-	size_t i;
 
 	(void)into; /* everything here has labels */
 	if (!(due & LS_CADENCE_SLOW))
@@ -217,7 +207,7 @@ hooks_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *int
 	s->errors = s->bad_names = s->jax = 0;
 	hooks_look(s);
 	hooks_forget(s);
-	for (i = 0; (ring = ls_source_step_ring(s->rings, i)) != NULL; i++) {
+	for (size_t i = 0; (ring = ls_source_step_ring(s->rings, i)) != NULL; i++) {
 		struct hooks_worker *w;
 
 		if (ls_source_step_events(s->rings, i, &e) != 0)

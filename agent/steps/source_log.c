@@ -81,9 +81,9 @@ static bool
 log_is_marked(const struct source_log *s)
 {
 	const struct ls_step_ring *r;
-	size_t i;
 
-	for (i = 0; s->steps != NULL && (r = ls_source_step_ring(s->steps, i)) != NULL;
+	for (size_t i = 0;
+		s->steps != NULL && (r = ls_source_step_ring(s->steps, i)) != NULL;
 		i++) {
 		if (r->worker.info.rank == s->who.rank &&
 			strcmp(r->worker.info.job, s->who.job) == 0)
@@ -451,13 +451,12 @@ static void
 log_done(void *arg)
 {
 	struct source_log *s = arg;
-	size_t i;
 
 	s->file = *ls_log_tail_get_stats(s->tail);
 	s->stats.lines += s->found_count;
 	s->stats.refused += s->dropped;
 	s->dropped = 0;
-	for (i = 0; i < s->found_count && s->spool != NULL; i++)
+	for (size_t i = 0; i < s->found_count && s->spool != NULL; i++)
 		log_take(s, &s->found[i], s->now_mono_ns);
 	log_warn_once(s);
 	if (!s->at_end && s->resuming)

@@ -36,9 +36,8 @@ static bool
 status_is_marked(const struct source_status *s)
 {
 	const struct ls_step_ring *r;
-	size_t i;
 
-	for (i = 0;
+	for (size_t i = 0;
 		s->o.steps != NULL && (r = ls_source_step_ring(s->o.steps, i)) != NULL;
 		i++) {
 		if (r->state == LS_RING_STATE_LIVE)
@@ -53,9 +52,8 @@ status_t_seen(const struct source_status *s)
 {
 	const struct ls_tpu_progress *p = s->o.progress;
 	uint64_t t = 0;
-	size_t i;
 
-	for (i = 0; i < p->count; i++) {
+	for (size_t i = 0; i < p->count; i++) {
 		if (p->core[i].t_seen_ns > t)
 			t = p->core[i].t_seen_ns;
 	}

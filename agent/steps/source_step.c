@@ -136,9 +136,7 @@ step_is_ring_name(const char *name)
 static bool
 step_is_known(const struct ls_source_step *s, const char *name, ino_t ino)
 {
-	size_t i;
-
-	for (i = 0; i < s->count; i++) {
+	for (size_t i = 0; i < s->count; i++) {
 		if (s->file[i].ino == ino && strcmp(s->file[i].name, name) == 0)
 			return true;
 	}
@@ -148,9 +146,7 @@ step_is_known(const struct ls_source_step *s, const char *name, ino_t ino)
 static bool
 step_is_open(const struct ls_source_step *s, const uint8_t id[LS_RING_ID_BYTES])
 {
-	size_t i;
-
-	for (i = 0; i < s->count; i++) {
+	for (size_t i = 0; i < s->count; i++) {
 		if (memcmp(ls_source_step_ring(s, i)->worker.ring_id, id,
 			    LS_RING_ID_BYTES) == 0)
 			return true;
@@ -397,12 +393,10 @@ step_may_open(struct ls_source_step *s, uid_t uid, const char *name)
 static void
 step_end_scan(struct ls_source_step *s)
 {
-	size_t i;
-
 	s->scans++;
 	s->skipped = s->skipped || s->turn.skipped;
 	s->crowd.files = 0;
-	for (i = 0; i < s->turn.owners; i++) {
+	for (size_t i = 0; i < s->turn.owners; i++) {
 		if (s->turn.owner[i].files > s->crowd.files)
 			s->crowd = s->turn.owner[i];
 	}
@@ -544,9 +538,8 @@ step_tell_ignored(struct ls_source_step *s)
 {
 	const uint64_t *n = s->stats.ignored;
 	uint64_t sum = 0;
-	size_t i;
 
-	for (i = 0; i < LS_STEP_IGNORED_COUNT; i++)
+	for (size_t i = 0; i < LS_STEP_IGNORED_COUNT; i++)
 		sum += n[i];
 	if (sum != s->told && sum > 0)
 		ls_log(LS_LOG_WARN, "step",
@@ -693,20 +686,19 @@ ls_source_step_read(struct ls_source_step *s, uint64_t now_mono_ns)
 {
 	struct ls_dirlist dir;
 	bool is_open, scanned;
-	size_t i;
 
 	step_watch(s);
 	is_open = ls_dirlist_open(&dir, s->dir) == 0;
 	memset(&s->turn, 0, sizeof(s->turn));
 	scanned = is_open && step_take_new(s, dir.fd);
 	scanned = is_open && step_scan(s, &dir, now_mono_ns) && scanned;
-	for (i = 0; i < s->count; i++)
+	for (size_t i = 0; i < s->count; i++)
 		ls_ring_reader_read(s->file[i].reader, now_mono_ns);
 	/* Before removing: a ring whose file turns out to stay keeps its cursor, or it
 	 * came again. */
 	if (scanned && s->spool != NULL)
 		step_settle_cursors(s, now_mono_ns);
-	for (i = s->count; i > 0 && s->spool != NULL; i--) {
+	for (size_t i = s->count; i > 0 && s->spool != NULL; i--) {
 		const struct ls_step_ring *r = ls_source_step_ring(s, i - 1);
 
 		if (r == NULL || r->state != LS_RING_STATE_DONE ||

@@ -125,11 +125,9 @@ out:
 void
 ls_step_rules_free(struct ls_step_rules *r)
 {
-	size_t i;
-
 	if (r == NULL)
 		return;
-	for (i = 0; i < LINE_FORMATS; i++)
+	for (size_t i = 0; i < LINE_FORMATS; i++)
 		pcre2_code_free(r->rule[i].code);
 	pcre2_code_free(r->prefix.code);
 	pcre2_match_data_free(r->match);
@@ -225,9 +223,8 @@ ls_step_line_parse(struct ls_step_rules *r, const char *text, size_t len,
 	struct ls_step_line *ret_line)
 {
 	struct ls_step_line line;
-	size_t i;
 
-	for (i = 0; i < r->count; i++) {
+	for (size_t i = 0; i < r->count; i++) {
 		if (!rule_matches(r, &r->rule[i], text, len) ||
 			!rule_values(r, &r->rule[i], text, &line))
 			continue;

@@ -64,9 +64,8 @@ static uint64_t
 grpc_first_due(const struct ls_grpc *g)
 {
 	uint64_t first = UINT64_MAX;
-	size_t i;
 
-	for (i = 0; i < LS_GRPC_CALLS_MAX; i++) {
+	for (size_t i = 0; i < LS_GRPC_CALLS_MAX; i++) {
 		if (g->call[i].used && g->call[i].due_ns < first)
 			first = g->call[i].due_ns;
 	}
@@ -148,9 +147,8 @@ static void
 grpc_end_all(struct ls_grpc *g)
 {
 	struct ls_grpc_answer a;
-	size_t i;
 
-	for (i = 0; i < LS_GRPC_CALLS_MAX; i++) {
+	for (size_t i = 0; i < LS_GRPC_CALLS_MAX; i++) {
 		a = (struct ls_grpc_answer){ .rc = -LS_ENET,
 			.text = "the connection was lost" };
 		if (g->call[i].used)
@@ -187,9 +185,7 @@ grpc_down(struct ls_grpc *g, int rc, const char *why)
 static struct grpc_call *
 grpc_find(struct ls_grpc *g, int32_t stream)
 {
-	size_t i;
-
-	for (i = 0; i < LS_GRPC_CALLS_MAX; i++) {
+	for (size_t i = 0; i < LS_GRPC_CALLS_MAX; i++) {
 		if (g->call[i].used && g->call[i].stream == stream)
 			return &g->call[i];
 	}
@@ -424,9 +420,8 @@ grpc_overdue(struct ls_grpc *g)
 {
 	uint64_t now = ls_loop_now(g->loop);
 	struct ls_grpc_answer a;
-	size_t i;
 
-	for (i = 0; i < LS_GRPC_CALLS_MAX; i++) {
+	for (size_t i = 0; i < LS_GRPC_CALLS_MAX; i++) {
 		struct grpc_call *c = &g->call[i];
 
 		if (!c->used || c->due_ns > now)
@@ -498,11 +493,10 @@ ls_grpc_call(struct ls_grpc *g, const char *path, const uint8_t *request, size_t
 	ls_grpc_done *done, void *arg)
 {
 	struct grpc_call *c = NULL;
-	size_t i;
 
 	if (len > LS_GRPC_REQUEST_MAX_BYTES)
 		return -LS_ELIMIT;
-	for (i = 0; i < LS_GRPC_CALLS_MAX && c == NULL; i++)
+	for (size_t i = 0; i < LS_GRPC_CALLS_MAX && c == NULL; i++)
 		c = g->call[i].used ? NULL : &g->call[i];
 	if (g->state != LS_GRPC_STATE_UP || c == NULL)
 		return -LS_EBUSY;
@@ -577,11 +571,9 @@ out:
 void
 ls_grpc_free(struct ls_grpc *g)
 {
-	size_t i;
-
 	if (g == NULL)
 		return;
-	for (i = 0; i < LS_GRPC_CALLS_MAX; i++)
+	for (size_t i = 0; i < LS_GRPC_CALLS_MAX; i++)
 		ls_grpc_reply_fini(&g->call[i].reply);
 	nghttp2_session_del(g->session);
 	if (g->bev != NULL)

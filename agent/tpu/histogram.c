@@ -11,9 +11,7 @@
 static int
 histogram_check_bounds(const struct ls_histogram *h)
 {
-	size_t i;
-
-	for (i = 0; i + 1 < h->buckets; i++) {
+	for (size_t i = 0; i + 1 < h->buckets; i++) {
 		if (!isfinite(h->bound[i]) ||
 			(i > 0 && !(h->bound[i] > h->bound[i - 1])))
 			return -LS_ERANGE;
@@ -25,12 +23,11 @@ int
 ls_histogram_check(const struct ls_histogram *h)
 {
 	int64_t total = 0;
-	size_t i;
 
 	if (h->buckets < 1 || h->buckets > LS_HISTOGRAM_BUCKETS_MAX ||
 		histogram_check_bounds(h) != 0)
 		return -LS_ERANGE;
-	for (i = 0; i < h->buckets; i++) {
+	for (size_t i = 0; i < h->buckets; i++) {
 		if (h->count[i] < 0 || h->count[i] > HISTOGRAM_TOTAL_MAX - total)
 			return -LS_ERANGE;
 		total += h->count[i];
@@ -57,11 +54,9 @@ int
 ls_histogram_exponential(struct ls_histogram *h, int64_t finite_buckets, double growth,
 	double scale)
 {
-	size_t i;
-
 	if (histogram_size(h, finite_buckets) != 0)
 		return -LS_ERANGE;
-	for (i = 0; i + 1 < h->buckets; i++)
+	for (size_t i = 0; i + 1 < h->buckets; i++)
 		h->bound[i] = scale * pow(growth, (double)i);
 	return histogram_check_bounds(h);
 }
@@ -70,11 +65,9 @@ int
 ls_histogram_linear(struct ls_histogram *h, int64_t finite_buckets, double width,
 	double offset)
 {
-	size_t i;
-
 	if (histogram_size(h, finite_buckets) != 0)
 		return -LS_ERANGE;
-	for (i = 0; i + 1 < h->buckets; i++)
+	for (size_t i = 0; i + 1 < h->buckets; i++)
 		h->bound[i] = offset + width * (double)i;
 	return histogram_check_bounds(h);
 }
@@ -89,9 +82,7 @@ histogram_hash(const struct ls_histogram *h)
 static bool
 histogram_fell(const struct ls_histogram_memory *m, const struct ls_histogram *h)
 {
-	size_t i;
-
-	for (i = 0; i < h->buckets; i++) {
+	for (size_t i = 0; i < h->buckets; i++) {
 		if (h->count[i] < m->count[i])
 			return true;
 	}
@@ -109,11 +100,10 @@ ls_histogram_step(struct ls_histogram_memory *m, const struct ls_histogram *h,
 		(m->buckets != h->buckets || m->bounds_hash != hash ||
 			m->start_ns != h->start_ns || histogram_fell(m, h));
 	struct ls_histogram_delta d = { .reset = reset };
-	size_t i;
 
 	if (reset || first)
 		memset(m->count, 0, sizeof(m->count));
-	for (i = 0; i < h->buckets; i++)
+	for (size_t i = 0; i < h->buckets; i++)
 		d.count[i] = h->count[i] - m->count[i];
 	d.total = h->total - (reset || first ? 0 : m->total);
 	d.sum = sum - (reset || first ? 0 : m->sum);

@@ -118,9 +118,9 @@ netns_is_here(struct ls_netns *n, in_addr_t address)
 	unsigned to, gateway, mask, longest = 0;
 	bool direct = false;
 	char *rest, *line;
-	int turn;
 
-	for (turn = 0; turn < 2; turn++) { /* the route, then what uses its device */
+	for (int turn = 0; turn < 2;
+		turn++) { /* the route, then what uses its device */
 		rest = netns_text(n, 1, "route");
 		if (strlen(rest) == sizeof(n->text) - 1)
 			return false; /* the rest of the table is not known */
@@ -318,9 +318,8 @@ netns_is_due(struct ls_netns *n, struct netns_space *s, uint64_t now_ns)
 {
 	bool changed = s->t_read_ns == 0, any = false;
 	const char *at;
-	size_t f;
 
-	for (f = 0; f < NETNS_FAMILIES; f++) {
+	for (size_t f = 0; f < NETNS_FAMILIES; f++) {
 		at = strstr(netns_text(n, s->pid, netns_count_file[f]),
 			netns_count_key[f]);
 		s->sockets[f] = at != NULL
@@ -376,10 +375,9 @@ bool
 ls_netns_keep(struct ls_netns *n, const char *address, bool is_there, uint64_t now_ns)
 {
 	in_addr_t a = 0;
-	size_t i;
 
 	(void)inet_pton(AF_INET, address, &a); /* as it was written here */
-	for (i = 0; i < n->count; i++) {
+	for (size_t i = 0; i < n->count; i++) {
 		if (!n->space[i].taken || n->space[i].address != a)
 			continue;
 		n->space[i].taken = is_there;

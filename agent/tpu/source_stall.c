@@ -195,7 +195,6 @@ stall_tell(const void *self, struct ls_doctor *d)
 	char core[256];
 	const struct source_stall *s = self;
 	const char *subject = ls_doctor_text(d, "%.38s %s", s->name, s->time);
-	size_t i;
 
 	if (s->name[0] == '\0' && s->rc == 0)
 		ls_doctor_add(d, LS_DOCTOR_OK, "stall", s->dir, "no summary of a stall",
@@ -206,7 +205,7 @@ stall_tell(const void *self, struct ls_doctor *d)
 			"give --stall-dir the directory where libtpu writes "
 			"tpu_stall_summary_*.pb",
 			"cannot be read: %s", ls_err_text(s->rc));
-	for (i = 0; i < s->status.count && i < LS_STALL_CORES_SHOWN; i++) {
+	for (size_t i = 0; i < s->status.count && i < LS_STALL_CORES_SHOWN; i++) {
 		stall_core(&s->status.core[i], core, sizeof(core));
 		ls_doctor_add(d, LS_DOCTOR_WARN, "stall", subject, core,
 			"find the host that the others wait for: lockstep status");

@@ -86,9 +86,7 @@ tpu_status(void *arg, const struct ls_tpu_status *status)
 static bool
 tpu_is_busy(const struct source_tpu *t, enum ls_tpu_cadence cadence)
 {
-	size_t i;
-
-	for (i = 0; i < t->count; i++) {
+	for (size_t i = 0; i < t->count; i++) {
 		if (ls_tpu_port_is_busy(t->port[i], cadence))
 			return true;
 	}
@@ -126,9 +124,7 @@ tpu_is_at(const struct ls_tpu_port *p, const char *address)
 static const struct ls_tpu_port *
 tpu_first(const struct source_tpu *t, const char *address)
 {
-	size_t i;
-
-	for (i = 0; i < t->count; i++) {
+	for (size_t i = 0; i < t->count; i++) {
 		if (ls_tpu_port_look(t->port[i])->state == LS_TPU_PORT_STATE_UP &&
 			(address == NULL || tpu_is_at(t->port[i], address)))
 			return t->port[i];
@@ -153,11 +149,9 @@ tpu_begin_port(struct source_tpu *t, struct ls_tpu_port *p, enum ls_tpu_cadence 
 static void
 tpu_begin(struct source_tpu *t, enum ls_tpu_cadence cadence)
 {
-	size_t i;
-
 	if (cadence == LS_TPU_STATUS && !tpu_is_busy(t, cadence))
 		t->status_begun_ns = ls_loop_now(t->loop);
-	for (i = 0; i < t->count; i++) {
+	for (size_t i = 0; i < t->count; i++) {
 		struct ls_tpu_port *p = t->port[i];
 
 		if (tpu_begin_port(t, p, cadence)) {
@@ -200,10 +194,9 @@ tpu_open_port(struct source_tpu *t, const char *address, uint16_t number)
 		.status = tpu_status,
 		.listed = tpu_listed,
 		.ended = tpu_ended };
-	size_t i;
 	int rc;
 
-	for (i = 0; i < t->count; i++) {
+	for (size_t i = 0; i < t->count; i++) {
 		if (ls_tpu_port_look(t->port[i])->id != o.id)
 			continue;
 		o.id++; /* the first that is free */
@@ -219,9 +212,7 @@ tpu_open_port(struct source_tpu *t, const char *address, uint16_t number)
 static bool
 tpu_is_served(const struct source_tpu *t, const char *address)
 {
-	size_t i;
-
-	for (i = 0; i < t->count; i++) {
+	for (size_t i = 0; i < t->count; i++) {
 		if (tpu_is_at(t->port[i], address) &&
 			ls_tpu_port_look(t->port[i])->state != LS_TPU_PORT_STATE_ABSENT)
 			return true;
@@ -235,9 +226,8 @@ static void
 tpu_close_lost(struct source_tpu *t, uint64_t now_mono_ns)
 {
 	enum ls_tpu_cadence c;
-	size_t i;
 
-	for (i = t->count; i-- > t->fixed;) {
+	for (size_t i = t->count; i-- > t->fixed;) {
 		const struct ls_tpu_port_view *v = ls_tpu_port_look(t->port[i]);
 		uint16_t id = v->id;
 
@@ -256,9 +246,7 @@ tpu_close_lost(struct source_tpu *t, uint64_t now_mono_ns)
 static bool
 tpu_is_open(const struct source_tpu *t, const char *address, uint16_t number)
 {
-	size_t i;
-
-	for (i = 0; i < t->count; i++) {
+	for (size_t i = 0; i < t->count; i++) {
 		if (tpu_is_at(t->port[i], address) &&
 			(number == 0 || ls_tpu_port_look(t->port[i])->number == number))
 			return true;
@@ -302,14 +290,13 @@ tpu_read(void *self, unsigned due, uint64_t now_mono_ns, struct ls_sample *into)
 	struct source_tpu *t = self;
 	uint64_t tick = now_mono_ns / LS_TPU_STATUS_NS;
 	bool list;
-	size_t i;
 
 	(void)into; /* series of chips have labels: they are in the table */
 	if (!(due & LS_CADENCE_FAST) || tick == t->tick)
 		return;
 	/* A slowed agent skips ticks: what fell into the skipped ones is due now. */
 	list = tick / LS_TPU_LIST_TICKS != t->tick / LS_TPU_LIST_TICKS;
-	for (i = 0; i < t->count && list; i++)
+	for (size_t i = 0; i < t->count && list; i++)
 		ls_tpu_port_relist(t->port[i]);
 	tpu_begin(t, LS_TPU_STATUS);
 	if (tick / LS_TPU_GAUGES_TICKS != t->tick / LS_TPU_GAUGES_TICKS)
@@ -327,9 +314,7 @@ static void
 tpu_tell_up(const struct source_tpu *t, const struct ls_tpu_port_view *v,
 	const char *subject, struct ls_doctor *d)
 {
-	size_t i;
-
-	for (i = 0; i < v->unknown_count; i++)
+	for (size_t i = 0; i < v->unknown_count; i++)
 		ls_doctor_addf(d, LS_DOCTOR_NONE, "tpu", subject,
 			"report it with the version of libtpu: it may be worth reading",
 			"its status carries a field that is not known here: number %u of "
@@ -407,9 +392,7 @@ tpu_tell_port(const struct source_tpu *t, const struct ls_tpu_port_view *v,
 static void
 tpu_tell_cores(const struct source_tpu *t, struct ls_doctor *d)
 {
-	size_t i;
-
-	for (i = 0; i < t->progress.count; i++) {
+	for (size_t i = 0; i < t->progress.count; i++) {
 		const struct ls_tpu_progress_core *c = &t->progress.core[i];
 
 		const char *subject = ls_doctor_text(d, "core %d", c->now.core_id);
@@ -434,7 +417,6 @@ tpu_tell(const void *self, struct ls_doctor *d)
 	const struct source_tpu *t = self;
 	const struct ls_tpu_series_stats *s =
 		t->series != NULL ? ls_tpu_series_get_stats(t->series) : NULL;
-	size_t i;
 
 	if (t->count == 0 && t->from_environment)
 		ls_doctor_add(d, LS_DOCTOR_WARN, "tpu", "ports",
@@ -444,7 +426,7 @@ tpu_tell(const void *self, struct ls_doctor *d)
 	else if (t->count == 0)
 		ls_doctor_add(d, LS_DOCTOR_NONE, "tpu", "ports",
 			"switched off by --tpu-ports", "");
-	for (i = 0; i < t->count; i++)
+	for (size_t i = 0; i < t->count; i++)
 		tpu_tell_port(t, ls_tpu_port_look(t->port[i]), d);
 	tpu_tell_cores(t, d);
 	if (t->netns != NULL)
@@ -473,9 +455,8 @@ static void
 tpu_free(void *self)
 {
 	struct source_tpu *t = self;
-	size_t i;
 
-	for (i = 0; i < t->count; i++)
+	for (size_t i = 0; i < t->count; i++)
 		ls_tpu_port_free(t->port[i]);
 	ls_netns_free(t->netns);
 	ls_tpu_series_free(t->series);
@@ -572,9 +553,8 @@ bool
 ls_source_tpu_is_settled(const struct ls_source *source)
 {
 	const struct source_tpu *t = source->self;
-	size_t i;
 
-	for (i = 0; i < t->count; i++) {
+	for (size_t i = 0; i < t->count; i++) {
 		enum ls_tpu_port_state state = ls_tpu_port_look(t->port[i])->state;
 
 		if (state == LS_TPU_PORT_STATE_CONNECTING)

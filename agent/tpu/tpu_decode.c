@@ -130,7 +130,6 @@ static const char *
 decode_attribute(struct ls_tpu_point *p, const Tpu__Attribute *a)
 {
 	const char *why = NULL;
-	size_t i;
 
 	if (a == NULL || a->value == NULL)
 		return NULL;
@@ -148,7 +147,8 @@ decode_attribute(struct ls_tpu_point *p, const Tpu__Attribute *a)
 		return decode_double_label(p, a->key != NULL ? a->key : "",
 			a->value->double_attr);
 	case TPU__VALUE__ATTR_KVLIST_ATTR:
-		for (i = 0; i < a->value->kvlist_attr->n_attributes && why == NULL; i++)
+		for (size_t i = 0;
+			i < a->value->kvlist_attr->n_attributes && why == NULL; i++)
 			why = decode_leaf(p, a->value->kvlist_attr->attributes[i]->key,
 				a->value->kvlist_attr->attributes[i]->value);
 		return why;
@@ -207,8 +207,6 @@ decode_counter(struct ls_tpu_point *p, const Tpu__Counter *c)
 static int
 decode_bounds(struct ls_histogram *h, const Tpu__BucketOptions *o)
 {
-	size_t i;
-
 	switch (o->options_case) {
 	case TPU__BUCKET_OPTIONS__OPTIONS_EXPONENTIAL:
 		return ls_histogram_exponential(h, o->exponential->num_finite_buckets,
@@ -220,7 +218,7 @@ decode_bounds(struct ls_histogram *h, const Tpu__BucketOptions *o)
 		if (o->explicit_->n_bounds >= LS_HISTOGRAM_BUCKETS_MAX)
 			return -LS_ERANGE;
 		h->buckets = o->explicit_->n_bounds + 1;
-		for (i = 0; i < o->explicit_->n_bounds; i++)
+		for (size_t i = 0; i < o->explicit_->n_bounds; i++)
 			h->bound[i] = o->explicit_->bounds[i];
 		return 0;
 	case TPU__BUCKET_OPTIONS__OPTIONS__NOT_SET:
@@ -235,7 +233,6 @@ decode_histogram(struct ls_tpu_point *p, const Tpu__Distribution *d,
 	const Tpu__Timestamp *start)
 {
 	struct ls_histogram *h = &p->histogram;
-	size_t i;
 
 	p->shape = LS_TPU_HISTOGRAM;
 	if (d->count == 0 && d->n_bucket_counts == 0)
@@ -244,7 +241,7 @@ decode_histogram(struct ls_tpu_point *p, const Tpu__Distribution *d,
 		return "distribution without bounds";
 	if (d->n_bucket_counts != h->buckets)
 		return "number of buckets that does not match their bounds";
-	for (i = 0; i < h->buckets; i++)
+	for (size_t i = 0; i < h->buckets; i++)
 		h->count[i] = d->bucket_counts[i];
 	h->total = d->count;
 	h->mean = d->mean;
@@ -296,7 +293,6 @@ ls_tpu_decode_metric(const uint8_t *buf, size_t len,
 	ProtobufCMessage *message;
 	const Tpu__Metric *metric;
 	const char *why;
-	size_t i;
 	int rc = ls_wire_unpack(&tpu__metric_response__descriptor, buf, len, &arena,
 		&message, NULL);
 
@@ -305,7 +301,7 @@ ls_tpu_decode_metric(const uint8_t *buf, size_t len,
 		return rc;
 	}
 	metric = ((const Tpu__MetricResponse *)message)->metric;
-	for (i = 0; metric != NULL && i < metric->n_metrics; i++) {
+	for (size_t i = 0; metric != NULL && i < metric->n_metrics; i++) {
 		if (a.points == LS_TPU_POINTS_MAX) {
 			decode_skip(&a, metric->n_metrics - i,
 				"more values than the maximum");
@@ -351,7 +347,6 @@ ls_tpu_decode_list(const uint8_t *buf, size_t len,
 	struct ls_arena *arena = NULL;
 	ProtobufCMessage *message;
 	const Tpu__ListResponse *list;
-	size_t i;
 	int rc = ls_wire_unpack(&tpu__list_response__descriptor, buf, len, &arena,
 		&message, NULL);
 
@@ -360,7 +355,7 @@ ls_tpu_decode_list(const uint8_t *buf, size_t len,
 		return rc;
 	}
 	list = (const Tpu__ListResponse *)message;
-	for (i = 0; i < list->n_supported_metric; i++) {
+	for (size_t i = 0; i < list->n_supported_metric; i++) {
 		const char *name = list->supported_metric[i]->metric_name;
 
 		if (name == NULL || !decode_name_ok(name)) {
@@ -429,7 +424,6 @@ static void
 decode_core(struct ls_tpu_status *st, struct ls_tpu_core *c, const Tpu__CoreState *s)
 {
 	int64_t moves[2];
-	size_t i;
 
 	decode_unknown(st, &s->base);
 	c->chip_id = s->core_id != NULL && s->core_id->has_chip_id ? s->core_id->chip_id
@@ -442,14 +436,14 @@ decode_core(struct ls_tpu_status *st, struct ls_tpu_core *c, const Tpu__CoreStat
 	/* below LS_GRPC_MESSAGE_MAX_BYTES */
 	c->queued = (uint32_t)s->n_queued_program_info;
 	c->motion = LS_HASH_START;
-	for (i = 0; i < s->n_sequencer_info; i++) {
+	for (size_t i = 0; i < s->n_sequencer_info; i++) {
 		decode_unknown(st, &s->sequencer_info[i]->base);
 		decode_sequencer(c, s->sequencer_info[i]);
 	}
 	if (s->program_fingerprint.len > 0)
 		c->program = ls_hash(LS_HASH_START, s->program_fingerprint.data,
 			s->program_fingerprint.len);
-	for (i = 0; i < s->n_queued_program_info; i++) {
+	for (size_t i = 0; i < s->n_queued_program_info; i++) {
 		decode_unknown(st, &s->queued_program_info[i]->base);
 		moves[0] = s->queued_program_info[i]->run_id;
 		moves[1] = s->queued_program_info[i]->launch_id;
@@ -486,9 +480,7 @@ decode_insert_core(struct ls_tpu_status *st, const struct ls_tpu_core *c)
 static void
 decode_cores(struct ls_tpu_status *st, Tpu__CoreEntry *const *entries, size_t count)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		const Tpu__CoreEntry *e = entries[i];
 		struct ls_tpu_core c = { .core_id = e->key };
 

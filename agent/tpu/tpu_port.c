@@ -127,9 +127,8 @@ port_add_metric(void *arg, const char *name)
 {
 	struct ls_tpu_port *p = arg;
 	struct port_metric *m;
-	size_t i;
 
-	for (i = 0; i < p->view.metrics; i++) {
+	for (size_t i = 0; i < p->view.metrics; i++) {
 		if (strcmp(p->metric[i].name, name) == 0)
 			return; /* told twice */
 	}
@@ -269,7 +268,6 @@ port_on_status(void *arg, const struct ls_grpc_answer *a)
 {
 	struct ls_tpu_port *p = arg;
 	struct ls_tpu_status status;
-	size_t i;
 
 	if (a->rc != 0 || a->status != LS_GRPC_OK) {
 		p->view.lacks_status = port_says_absent(p, a);
@@ -281,7 +279,7 @@ port_on_status(void *arg, const struct ls_grpc_answer *a)
 			p->view.stats.absent++;
 		p->view.unknown_count = status.unknown_count;
 		memcpy(p->view.unknown, status.unknown, sizeof(p->view.unknown));
-		for (i = 0; i < status.count; i++)
+		for (size_t i = 0; i < status.count; i++)
 			status.core[i].source = p->view.id;
 		p->options.status(p->options.arg, &status);
 	}
@@ -325,8 +323,6 @@ port_ask_list(struct ls_tpu_port *p)
 static void
 port_next(struct ls_tpu_port *p)
 {
-	size_t i;
-
 	if (ls_grpc_get_state(p->grpc) != LS_GRPC_STATE_UP)
 		return;
 	if (p->relist && port_is_idle(p))
@@ -334,7 +330,7 @@ port_next(struct ls_tpu_port *p)
 	if (p->status_wanted)
 		p->status_wanted = port_ask(p, PORT_SERVICE "GetTpuRuntimeStatus", NULL,
 					   port_on_status, p) != 0;
-	for (i = 0; i < p->view.metrics; i++) {
+	for (size_t i = 0; i < p->view.metrics; i++) {
 		struct port_metric *m = &p->metric[i];
 
 		if (m->wanted)
@@ -347,8 +343,6 @@ bool
 ls_tpu_port_begin(struct ls_tpu_port *p, enum ls_tpu_cadence cadence, bool with_metrics,
 	bool alone)
 {
-	size_t i;
-
 	if (ls_grpc_get_state(p->grpc) != LS_GRPC_STATE_UP || p->listing)
 		return false;
 	if (p->left[cadence] != 0) {
@@ -365,7 +359,7 @@ ls_tpu_port_begin(struct ls_tpu_port *p, enum ls_tpu_cadence cadence, bool with_
 		p->status_wanted = true;
 		p->left[cadence]++;
 	}
-	for (i = 0; i < p->view.metrics && with_metrics; i++) {
+	for (size_t i = 0; i < p->view.metrics && with_metrics; i++) {
 		p->metric[i].wanted = p->metric[i].wanted ||
 			(p->metric[i].cadence == cadence && !p->metric[i].off);
 		p->left[cadence] +=

@@ -52,9 +52,7 @@ progress_launches(const struct ls_tpu_core *was, const struct ls_tpu_core *is,
 static const struct ls_tpu_core *
 progress_reference(const struct ls_tpu_status *s)
 {
-	size_t i;
-
-	for (i = 0; i < s->count; i++) {
+	for (size_t i = 0; i < s->count; i++) {
 		if (s->core[i].type == 1)
 			return &s->core[i];
 	}
@@ -124,9 +122,7 @@ static bool
 progress_others_move(const struct ls_tpu_progress *p,
 	const struct ls_tpu_progress_core *c, uint64_t now_ns)
 {
-	size_t i;
-
-	for (i = 0; i < p->count; i++) {
+	for (size_t i = 0; i < p->count; i++) {
 		const struct ls_tpu_progress_core *o = &p->core[i];
 
 		if (o != c && o->now.type == c->now.type &&
@@ -140,9 +136,7 @@ progress_others_move(const struct ls_tpu_progress *p,
 static void
 progress_judge(struct ls_tpu_progress *p, uint64_t now_ns)
 {
-	size_t i;
-
-	for (i = 0; i < p->count; i++) {
+	for (size_t i = 0; i < p->count; i++) {
 		struct ls_tpu_progress_core *c = &p->core[i];
 		bool has_work = c->now.program != 0 || c->now.queued > 0;
 
@@ -193,13 +187,12 @@ ls_tpu_progress_feed(struct ls_tpu_progress *p, const struct ls_tpu_status *stat
 		progress_is_led(p, status, now_ns) ? NULL : progress_reference(status);
 	struct ls_tpu_progress_core *c;
 	bool is_new;
-	size_t i;
 
 	if (progress_is_foreign(p, status, now_ns)) {
 		p->foreign++;
 		return;
 	}
-	for (i = 0; i < status->count; i++) {
+	for (size_t i = 0; i < status->count; i++) {
 		const struct ls_tpu_core *is = &status->core[i];
 
 		c = progress_core(p, is->core_id, &is_new);

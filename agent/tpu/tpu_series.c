@@ -58,9 +58,8 @@ struct ls_tpu_series {
 const struct ls_tpu_metric *
 ls_tpu_metric_find(const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(series_metrics) / sizeof(series_metrics[0]); i++) {
+	for (size_t i = 0; i < sizeof(series_metrics) / sizeof(series_metrics[0]);
+		i++) {
 		if (strcmp(series_metrics[i].name, name) == 0)
 			return &series_metrics[i];
 	}
@@ -110,10 +109,8 @@ static void
 series_labels(char labels[LS_SERIES_LABELS_MAX_BYTES], const struct ls_tpu_point *p,
 	bool per_device, const char *key, const char *value)
 {
-	size_t i;
-
 	labels[0] = '\0';
-	for (i = 0; i < p->label_count; i++) {
+	for (size_t i = 0; i < p->label_count; i++) {
 		const struct ls_tpu_label *l = &p->label[i];
 		/* Of a metric of devices a lone number can only be the device. */
 		bool device = per_device && p->label_count == 1 && l->is_number;
@@ -224,7 +221,6 @@ series_histogram(struct ls_tpu_series *s, int handle)
 {
 	struct tpu_entry *e = &s->entry[handle];
 	struct tpu_histogram *h;
-	size_t i;
 
 	if (e->histogram != NULL)
 		return e->histogram;
@@ -235,9 +231,9 @@ series_histogram(struct ls_tpu_series *s, int handle)
 	}
 	s->histograms++;
 	h->sum = -1;
-	for (i = 0; i < SERIES_QUANTILES; i++)
+	for (size_t i = 0; i < SERIES_QUANTILES; i++)
 		h->quantile[i] = -1;
-	for (i = 0; i < LS_HISTOGRAM_BUCKETS_MAX; i++)
+	for (size_t i = 0; i < LS_HISTOGRAM_BUCKETS_MAX; i++)
 		h->bucket[i] = -1;
 	e->histogram = h;
 	return h;
@@ -246,9 +242,7 @@ series_histogram(struct ls_tpu_series *s, int handle)
 static void
 series_drop_buckets(struct ls_tpu_series *s, struct tpu_histogram *h)
 {
-	size_t i;
-
-	for (i = 0; i < LS_HISTOGRAM_BUCKETS_MAX; i++) {
+	for (size_t i = 0; i < LS_HISTOGRAM_BUCKETS_MAX; i++) {
 		if (h->bucket[i] >= 0)
 			series_forget(s, h->bucket[i]);
 		h->bucket[i] = -1;
@@ -260,12 +254,11 @@ static void
 series_drop_histogram(struct ls_tpu_series *s, int handle)
 {
 	struct tpu_histogram *h = s->entry[handle].histogram;
-	size_t i;
 
 	series_drop_buckets(s, h);
 	if (h->sum >= 0)
 		series_forget(s, h->sum);
-	for (i = 0; i < SERIES_QUANTILES; i++) {
+	for (size_t i = 0; i < SERIES_QUANTILES; i++) {
 		if (h->quantile[i] >= 0)
 			series_forget(s, h->quantile[i]);
 	}
@@ -279,9 +272,8 @@ series_buckets(struct ls_tpu_series *s, const struct series_of *o,
 {
 	const struct ls_histogram *in = &o->point->histogram;
 	char bound[32];
-	size_t i;
 
-	for (i = 0; i < in->buckets; i++) {
+	for (size_t i = 0; i < in->buckets; i++) {
 		if (h->bucket[i] < 0 && in->count[i] > 0) {
 			if (s->buckets >= LS_TPU_BUCKET_SERIES_MAX) {
 				s->stats.refused++;
@@ -307,9 +299,7 @@ static void
 series_quantiles(struct ls_tpu_series *s, const struct series_of *o,
 	struct tpu_histogram *h, const struct ls_histogram_delta *d)
 {
-	size_t i;
-
-	for (i = 0; i < SERIES_QUANTILES; i++) {
+	for (size_t i = 0; i < SERIES_QUANTILES; i++) {
 		if (h->quantile[i] < 0)
 			h->quantile[i] = series_part(s, o, 0, "quantile",
 				series_quantile_name[i]);
@@ -428,9 +418,8 @@ ls_tpu_series_progress(struct ls_tpu_series *s, const struct ls_tpu_progress *p,
 	uint64_t since_mono_ns, uint64_t now_mono_ns)
 {
 	struct ls_tpu_steps steps;
-	size_t i;
 
-	for (i = 0; i < p->count; i++) {
+	for (size_t i = 0; i < p->count; i++) {
 		/* Of a core that is no longer told nothing is measured. */
 		if (p->core[i].t_seen_ns >= since_mono_ns)
 			series_core(s, &p->core[i]);
@@ -449,9 +438,7 @@ void
 ls_tpu_series_end(struct ls_tpu_series *s, uint16_t port, enum ls_tpu_cadence cadence,
 	uint64_t now_mono_ns)
 {
-	int i;
-
-	for (i = 0; i < (int)LS_SERIES_MAX; i++) {
+	for (int i = 0; i < (int)LS_SERIES_MAX; i++) {
 		struct tpu_entry *e = &s->entry[i];
 
 		if (!e->used || e->cadence != cadence || e->port != port)
@@ -486,13 +473,12 @@ ls_tpu_series_new(struct ls_series_table *table, struct ls_tpu_series **ret_seri
 	static const char *const names[] = { "tpu.status", "tpu.gauges",
 		"tpu.histograms" };
 	struct ls_tpu_series *s = calloc(1, sizeof(*s));
-	size_t i;
 	int rc;
 
 	if (s == NULL)
 		return -ENOMEM;
 	s->table = table;
-	for (i = 0; i < LS_TPU_CADENCES; i++) {
+	for (size_t i = 0; i < LS_TPU_CADENCES; i++) {
 		rc = ls_series_group(table, names[i]);
 		if (rc < 0) {
 			ls_tpu_series_free(s);
@@ -507,11 +493,9 @@ ls_tpu_series_new(struct ls_series_table *table, struct ls_tpu_series **ret_seri
 void
 ls_tpu_series_free(struct ls_tpu_series *s)
 {
-	size_t i;
-
 	if (s == NULL)
 		return;
-	for (i = 0; i < LS_SERIES_MAX; i++)
+	for (size_t i = 0; i < LS_SERIES_MAX; i++)
 		free(s->entry[i].histogram);
 	free(s);
 }

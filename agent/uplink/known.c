@@ -48,9 +48,8 @@ void
 ls_known_prune(struct ls_known *k, const struct ls_wire_worker *list, size_t count)
 {
 	struct ls_known kept = { 0 };
-	size_t i;
 
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (ls_known_has(k, &list[i]))
 			ls_known_add(&kept, &list[i]);
 	}

@@ -132,11 +132,9 @@ uplink_hold(struct ls_uplink *u, uint64_t for_ns)
 static void
 uplink_add_workers(struct ls_uplink *u, struct ls_wire_report *r)
 {
-	size_t i;
-
 	ls_known_prune(&u->known, r->workers, r->worker_count);
 	u->worker_count = 0;
-	for (i = 0; i < r->worker_count; i++) {
+	for (size_t i = 0; i < r->worker_count; i++) {
 		if (u->worker_count < LS_WORKERS_PER_REPORT_MAX &&
 			!ls_known_has(&u->known, &r->workers[i]))
 			u->workers[u->worker_count++] = r->workers[i];
@@ -320,10 +318,8 @@ uplink_take_stored(struct ls_uplink *u, const struct ls_wire_ack *a)
 static void
 uplink_take_asked(struct ls_uplink *u, const struct ls_wire_ack *a)
 {
-	size_t i;
-
-	for (i = 0; i < a->need_dictionary_count && u->options.need_dictionary != NULL;
-		i++)
+	for (size_t i = 0;
+		i < a->need_dictionary_count && u->options.need_dictionary != NULL; i++)
 		u->options.need_dictionary(u->options.arg, a->need_dictionary[i]);
 	if (a->zoom_ns > 0) {
 		u->stats.zooms++;
@@ -341,17 +337,15 @@ uplink_take_asked(struct ls_uplink *u, const struct ls_wire_ack *a)
 static void
 uplink_take_ack(struct ls_uplink *u, const struct ls_wire_ack *a, uint64_t t4)
 {
-	size_t i;
-
 	u->last = (struct ls_wire_stamps){ u->t_send_ns, a->t_receive_mono_ns,
 		a->t_send_mono_ns, t4 };
 	u->has_last = true;
 	u->asked_beat_ns = a->beat_ns != 0 ? uplink_within_beats(a->beat_ns) : 0;
-	for (i = 0; i < u->worker_count && a->status == LS_ACK_OK; i++)
+	for (size_t i = 0; i < u->worker_count && a->status == LS_ACK_OK; i++)
 		ls_known_add(&u->known, &u->workers[i]);
 	/* who is put off says again who he is */
 	u->introduced = a->status == LS_ACK_OK;
-	for (i = 0; i < a->need_count; i++)
+	for (size_t i = 0; i < a->need_count; i++)
 		ls_known_forget(&u->known, a->need[i]);
 	if (a->need_all_workers)
 		u->known.count = 0;

@@ -36,13 +36,12 @@ ls_range_cut(int64_t from_us, int64_t to_us, int64_t step_s, int64_t min_step_s,
 	struct ls_range *ret_range)
 {
 	struct ls_range r = { .from_us = from_us < 0 ? 0 : from_us, .to_us = to_us };
-	size_t i;
 
 	if (to_us < r.from_us || to_us > INT64_MAX / 2 || step_s < LS_STEP_AUTO ||
 		step_s > INT64_MAX / BUCKET_S_US)
 		return -LS_ERANGE;
 	r.step_us = step_s * BUCKET_S_US;
-	for (i = 0; step_s == LS_STEP_AUTO && i < BUCKET_STEPS; i++) {
+	for (size_t i = 0; step_s == LS_STEP_AUTO && i < BUCKET_STEPS; i++) {
 		r.step_us = bucket_steps_s[i] * BUCKET_S_US;
 		if (bucket_steps_s[i] >= min_step_s &&
 			(r.to_us - r.from_us) / r.step_us <= LS_QUERY_POINTS_DEFAULT)
@@ -141,9 +140,7 @@ point_compare(const void *a, const void *b)
 void
 ls_line_sort(struct ls_line *l)
 {
-	size_t i;
-
-	for (i = 1; i < l->point_count; i++) {
+	for (size_t i = 1; i < l->point_count; i++) {
 		if (l->point[i].t_us < l->point[i - 1].t_us) {
 			qsort(l->point, l->point_count, sizeof(*l->point),
 				point_compare);
@@ -156,15 +153,13 @@ static void
 line_points_json(const struct ls_line *l, const struct ls_range *range,
 	struct ls_json_out *o)
 {
-	size_t i;
-
 	ls_json_out_json(o, "at_s", "[");
-	for (i = 0; i < l->point_count; i++)
+	for (size_t i = 0; i < l->point_count; i++)
 		ls_json_out_number(o, NULL,
 			(double)(l->point[i].t_us - range->begin_us) / 1e6);
 	ls_json_out_raw(o, "]");
 	ls_json_out_json(o, "value", "[");
-	for (i = 0; i < l->point_count; i++)
+	for (size_t i = 0; i < l->point_count; i++)
 		ls_json_out_number(o, NULL, l->point[i].value);
 	ls_json_out_raw(o, "]");
 }
@@ -173,18 +168,15 @@ void
 ls_line_json(const struct ls_line *l, const struct ls_range *range, unsigned aggs,
 	struct ls_json_out *o)
 {
-	unsigned agg;
-	size_t i;
-
 	if (range->count == 0) {
 		line_points_json(l, range, o);
 		return;
 	}
-	for (agg = 0; agg < LS_AGG_KINDS; agg++) {
+	for (unsigned agg = 0; agg < LS_AGG_KINDS; agg++) {
 		if (!(aggs & 1u << agg))
 			continue;
 		ls_json_out_json(o, ls_agg_name(agg), "[");
-		for (i = 0; i < range->count; i++)
+		for (size_t i = 0; i < range->count; i++)
 			ls_json_out_number(o, NULL,
 				ls_bucket_value(&l->bucket[i], (enum ls_agg)agg));
 		ls_json_out_raw(o, "]");

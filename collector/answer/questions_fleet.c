@@ -59,9 +59,7 @@ struct fleet {
 static void
 fleet_fini(struct fleet *f)
 {
-	size_t i;
-
-	for (i = 0; i < f->slot_count; i++) {
+	for (size_t i = 0; i < f->slot_count; i++) {
 		free(f->slots[i].series);
 		free(f->slots[i].cells);
 	}
@@ -107,9 +105,8 @@ static int
 fleet_slot(struct fleet *f, const char *series, struct fleet_slot **ret_slot)
 {
 	struct fleet_slot *s;
-	size_t i;
 
-	for (i = 0; i < f->slot_count; i++) {
+	for (size_t i = 0; i < f->slot_count; i++) {
 		if (strcmp(f->slots[i].series, series) == 0) {
 			*ret_slot = &f->slots[i];
 			return 0;
@@ -160,10 +157,9 @@ fleet_column(void *arg, const struct ls_query_column *c)
 {
 	struct fleet *f = arg;
 	struct fleet_slot *slot = NULL;
-	size_t i;
 	int rc = fleet_slot(f, c->series, &slot);
 
-	for (i = c->from; i < c->to && rc == 0; i++) {
+	for (size_t i = c->from; i < c->to && rc == 0; i++) {
 		size_t b =
 			(size_t)((c->t_us[i] - f->range.begin_us) / f->range.step_us);
 
@@ -203,7 +199,6 @@ fleet_places(struct ls_questions *q, const struct ls_rollup_part *p)
 {
 	struct ls_host_places *places = &q->places;
 	uint32_t *place;
-	size_t i;
 
 	if (places->names == p->names && places->loads == q->loads &&
 		places->count == p->host_ids)
@@ -215,7 +210,7 @@ fleet_places(struct ls_questions *q, const struct ls_rollup_part *p)
 		.loads = q->loads,
 		.count = p->host_ids,
 		.place = place };
-	for (i = 0; i < p->host_ids; i++)
+	for (size_t i = 0; i < p->host_ids; i++)
 		place[i] = p->host[i] != NULL
 			? (uint32_t)ls_job_members_host(&q->members, p->host[i])
 			: FLEET_NOWHERE;
@@ -292,9 +287,8 @@ fleet_merge_sums(const struct fleet *f, const struct ls_rollup_part *p,
 {
 	const double *v = p->columns.sum;
 	double *sum = run->slot->sum + base;
-	size_t i;
 
-	for (i = run->from; i < run->to; i++)
+	for (size_t i = run->from; i < run->to; i++)
 		if (f->place[i] != FLEET_NOWHERE)
 			sum[f->place[i]] += v[p->row[i]];
 }
@@ -324,7 +318,6 @@ fleet_merge_run(const struct fleet *f, const struct ls_rollup_part *p,
 {
 	struct fleet_slot *s = run->slot;
 	uint64_t *count = s->count + base;
-	size_t i;
 
 	if (s->sum != NULL)
 		fleet_merge_sums(f, p, run, base);
@@ -332,7 +325,7 @@ fleet_merge_run(const struct fleet *f, const struct ls_rollup_part *p,
 		fleet_merge_peaks(f, p, run, base, p->columns.min, s->min, -1);
 	if (s->max != NULL)
 		fleet_merge_peaks(f, p, run, base, p->columns.max, s->max, 1);
-	for (i = run->from; i < run->to; i++)
+	for (size_t i = run->from; i < run->to; i++)
 		if (f->place[i] != FLEET_NOWHERE)
 			count[f->place[i]] += p->columns.n[p->row[i]];
 }
@@ -389,10 +382,8 @@ static void
 fleet_values_json(const struct fleet *f, const struct fleet_slot *s, size_t host,
 	unsigned agg, struct ls_json_out *o)
 {
-	size_t b;
-
 	ls_json_out_json(o, ls_agg_name(agg), "[");
-	for (b = 0; b < f->range.count; b++) {
+	for (size_t b = 0; b < f->range.count; b++) {
 		const struct ls_bucket cell = fleet_cell(s, b * f->host_count + host);
 
 		ls_json_out_number(o, NULL, ls_bucket_value(&cell, (enum ls_agg)agg));
@@ -403,9 +394,7 @@ fleet_values_json(const struct fleet *f, const struct fleet_slot *s, size_t host
 static bool
 fleet_has(const struct fleet *f, const struct fleet_slot *s, size_t host)
 {
-	size_t b;
-
-	for (b = 0; b < f->range.count; b++) {
+	for (size_t b = 0; b < f->range.count; b++) {
 		if (s->count[b * f->host_count + host] > 0)
 			return true;
 	}
@@ -417,15 +406,12 @@ fleet_has(const struct fleet *f, const struct fleet_slot *s, size_t host)
 static void
 fleet_host_json(const struct fleet *f, size_t host, struct ls_json_out *o)
 {
-	size_t i;
-	unsigned agg;
-
-	for (i = 0; i < f->slot_count; i++) {
+	for (size_t i = 0; i < f->slot_count; i++) {
 		if (!fleet_has(f, &f->slots[i], host))
 			continue;
 		ls_json_out_json(o, NULL, "{");
 		ls_question_series_json(f->hosts[host], NULL, f->slots[i].series, o);
-		for (agg = 0; agg < LS_AGG_KINDS; agg++) {
+		for (unsigned agg = 0; agg < LS_AGG_KINDS; agg++) {
 			if (f->ask->host[0] != '\0' || agg == (unsigned)f->ask->agg)
 				fleet_values_json(f, &f->slots[i], host, agg, o);
 		}
@@ -495,14 +481,13 @@ fleet_band_json(const struct fleet *f, struct ls_json_out *o)
 		"max", "mean", "lines" };
 	double(*band)[BAND_KINDS] = calloc(f->range.count, sizeof(*band));
 	double *values = calloc(f->host_count * f->slot_count + 1, 2 * sizeof(*values));
-	size_t b, k;
 	int rc = band != NULL && values != NULL ? 0 : -ENOMEM;
 
-	for (b = 0; b < f->range.count && rc == 0; b++)
+	for (size_t b = 0; b < f->range.count && rc == 0; b++)
 		fleet_band_bucket(values, fleet_gather(f, b, values), band[b]);
-	for (k = 0; k < BAND_KINDS && rc == 0; k++) {
+	for (size_t k = 0; k < BAND_KINDS && rc == 0; k++) {
 		ls_json_out_json(o, names[k], "[");
-		for (b = 0; b < f->range.count; b++)
+		for (size_t b = 0; b < f->range.count; b++)
 			ls_json_out_number(o, NULL, band[b][k]);
 		ls_json_out_raw(o, "]");
 	}
@@ -516,7 +501,6 @@ static int
 fleet_json(const struct fleet *f, size_t from, size_t to, size_t next,
 	struct ls_json_out *o)
 {
-	size_t h;
 	int rc = 0;
 
 	ls_json_out_raw(o, "{\"schema_version\":1");
@@ -534,7 +518,7 @@ fleet_json(const struct fleet *f, size_t from, size_t to, size_t next,
 		ls_json_out_raw(o, "}");
 	}
 	ls_json_out_json(o, "items", "[");
-	for (h = from; h < to; h++)
+	for (size_t h = from; h < to; h++)
 		fleet_host_json(f, h, o);
 	ls_question_end_json(next, o);
 	return rc;

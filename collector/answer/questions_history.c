@@ -24,9 +24,7 @@ struct history {
 static void
 history_fini(struct history *h)
 {
-	size_t i;
-
-	for (i = 0; i < h->count; i++) {
+	for (size_t i = 0; i < h->count; i++) {
 		free(h->lines[i].series);
 		ls_line_fini(&h->lines[i].line);
 	}
@@ -39,10 +37,9 @@ history_find(struct history *h, const struct ls_query_column *c,
 	struct ls_line **ret_line)
 {
 	struct history_line *l;
-	size_t i;
 	int rc;
 
-	for (i = 0; i < h->count; i++) {
+	for (size_t i = 0; i < h->count; i++) {
 		l = &h->lines[i];
 		if (strcmp(l->series, c->series) == 0 &&
 			strcmp(l->group, c->group) == 0) {
@@ -73,10 +70,9 @@ history_column(void *arg, const struct ls_query_column *c)
 {
 	struct history *h = arg;
 	struct ls_line *line = NULL;
-	size_t i;
 	int rc = history_find(h, c, &line);
 
-	for (i = c->from; i < c->to && rc == 0; i++) {
+	for (size_t i = c->from; i < c->to && rc == 0; i++) {
 		if (c->present[i])
 			rc = ls_line_add(line, &h->range, c->t_us[i], c->value[i]);
 	}

@@ -43,9 +43,8 @@ static double
 step_wait_s(const struct ls_record *r)
 {
 	double wait_s = 0;
-	unsigned b;
 
-	for (b = 0; b < r->barrier_count; b++)
+	for (unsigned b = 0; b < r->barrier_count; b++)
 		wait_s +=
 			(double)(r->barrier[b].exit_ns - r->barrier[b].enter_ns) * 1e-9;
 	if (r->barrier_count > 0)
@@ -87,10 +86,9 @@ step_newest(struct step *s)
 {
 	const struct ls_job_members *m = &s->q->members;
 	uint32_t *newest = s->a->chosen;
-	size_t i;
 
 	memset(newest, 0, m->count * sizeof(*newest));
-	for (i = 0; i < s->found; i++) {
+	for (size_t i = 0; i < s->found; i++) {
 		uint32_t *at =
 			&newest[m->rank_place[s->a->rows[i].worker - m->workers]];
 
@@ -138,9 +136,8 @@ step_read(struct step *s)
 	struct ls_days *days = malloc(sizeof(*days));
 	int rc = days != NULL ? ls_query_days(s->q->query, days) : -ENOMEM;
 	bool last = false;
-	size_t i;
 
-	for (i = rc == 0 ? days->count : 0; i > 0 && rc == 0 && !last; i--) {
+	for (size_t i = rc == 0 ? days->count : 0; i > 0 && rc == 0 && !last; i--) {
 		last = s->found > 0;
 		rc = ls_query_step(s->q->query, days->day[i - 1], &ask, step_record, s,
 			&s->bad);
@@ -162,7 +159,6 @@ static void
 step_row_json(const struct ls_step_row *row, uint64_t step, struct ls_json_out *o)
 {
 	double duration_s = (double)row->duration_ns * 1e-9, wait_s = row->wait_s;
-	unsigned p;
 
 	ls_json_out_whole(o, "step", (int64_t)step);
 	ls_json_out_whole(o, "rank", row->worker->info.rank);
@@ -175,7 +171,7 @@ step_row_json(const struct ls_step_row *row, uint64_t step, struct ls_json_out *
 	step_number(o, "lateness_s", NAN);
 	step_number(o, "blame_s", NAN);
 	ls_json_out_json(o, "phases", "{");
-	for (p = 0; p < LS_PHASE_COUNT; p++)
+	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
 		if ((row->phase_mask & 1u << p) != 0)
 			ls_json_out_number(o, ls_phase_name(p),
 				(double)(row->phase_ns[p] / 1000) / 1e6);

@@ -269,13 +269,12 @@ static struct reader_lane *
 reader_lane(struct ls_reader *r, enum ls_reader_what what, const struct ls_ask *ask)
 {
 	struct reader_lane *best = &r->lane[READER_SHORT];
-	size_t i;
 
 	if (what == LS_READER_EXPORT)
 		return &r->lane[READER_LONG];
 	if (what == LS_READER_ANSWER && ask->kind == LS_ASK_FLEET)
 		return &r->lane[READER_FLEET];
-	for (i = READER_SHORT; i < READER_LANES; i++) {
+	for (size_t i = READER_SHORT; i < READER_LANES; i++) {
 		if (r->lane[i].waiting < best->waiting)
 			best = &r->lane[i];
 	}
@@ -315,7 +314,6 @@ void
 ls_reader_hold(struct ls_reader *r, const void *arg, bool hold)
 {
 	struct reader_job *job;
-	size_t i;
 
 	LIST_FOREACH (job, &r->all, all) {
 		if (job->arg == arg)
@@ -324,7 +322,7 @@ ls_reader_hold(struct ls_reader *r, const void *arg, bool hold)
 	if (job == NULL || job->held == hold)
 		return;
 	job->held = hold;
-	for (i = 0; !hold && i < READER_LANES; i++) {
+	for (size_t i = 0; !hold && i < READER_LANES; i++) {
 		if (r->lane[i].kept != NULL && r->lane[i].kept->job == job)
 			reader_release(&r->lane[i]);
 	}
@@ -355,7 +353,6 @@ ls_reader_stats(const struct ls_reader *r, struct ls_reader_stats *ret_stats)
 static int
 reader_start_lane(struct ls_reader *r, struct reader_lane *l, struct ls_loop *loop)
 {
-	size_t i;
 	int rc;
 
 	l->reader = r;
@@ -366,7 +363,7 @@ reader_start_lane(struct ls_reader *r, struct reader_lane *l, struct ls_loop *lo
 	if (l->jobs == NULL || l->full == NULL || l->empty == NULL || l->pieces == NULL)
 		return -ENOMEM;
 	rc = ls_queue_watch(l->full, loop, reader_on_full, l);
-	for (i = 0; i < LS_EXPORT_PIECES && rc == 0; i++)
+	for (size_t i = 0; i < LS_EXPORT_PIECES && rc == 0; i++)
 		rc = ls_queue_push(l->empty, &l->pieces[i]);
 	if (rc == 0)
 		rc = ls_queue_start_thread(&l->thread, "reader", reader_main, l);
@@ -378,14 +375,13 @@ int
 ls_reader_start(struct ls_loop *loop, const char *dir, struct ls_reader **ret_reader)
 {
 	struct ls_reader *r = calloc(1, sizeof(*r));
-	size_t i;
 	int rc;
 
 	if (r == NULL)
 		return -ENOMEM;
 	r->dir = strdup(dir);
 	rc = r->dir != NULL ? 0 : -ENOMEM;
-	for (i = 0; i < READER_LANES && rc == 0; i++)
+	for (size_t i = 0; i < READER_LANES && rc == 0; i++)
 		rc = reader_start_lane(r, &r->lane[i], loop);
 	if (rc == 0)
 		*ret_reader = r;
@@ -440,14 +436,13 @@ void
 ls_reader_stop(struct ls_reader *r)
 {
 	struct reader_job *job;
-	size_t i;
 
 	if (r == NULL)
 		return;
 	LIST_FOREACH (job, &r->all, all)
 		atomic_store(&job->cancelled,
 			true); /* a question in the middle ends now */
-	for (i = 0; i < READER_LANES; i++)
+	for (size_t i = 0; i < READER_LANES; i++)
 		reader_stop_lane(&r->lane[i]);
 	free(r->dir);
 	free(r);

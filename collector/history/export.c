@@ -114,13 +114,12 @@ export_steps(struct export *x, const struct ls_store_event *e)
 	const struct ls_store_steps *steps = &e->u.steps;
 	const struct ls_store_worker *w =
 		ls_job_members_worker(&x->members, steps->worker_id);
-	uint32_t i;
 	int rc;
 
 	if (w == NULL)
 		return 0;
 	rc = export_clock(x, e, w);
-	for (i = 0; i < steps->count && rc == 0; i++) {
+	for (uint32_t i = 0; i < steps->count && rc == 0; i++) {
 		rc = export_room(x);
 		if (rc == 0)
 			ls_lines_step(&x->lines, &w->info, &steps->records[i],
@@ -211,10 +210,9 @@ export_event(void *arg, const struct ls_store_event *e)
 static int
 export_pass(struct export *x, const struct ls_days *days, ls_query_event_fn *fn)
 {
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < days->count; i++) {
+	for (size_t i = 0; i < days->count; i++) {
 		rc = ls_query_events(x->query, days->day[i], 0, fn, x);
 		if (rc == -ECANCELED || rc == -ENOMEM)
 			return rc;
@@ -283,10 +281,9 @@ export_lost(void *arg, const struct ls_query_lost *lost)
 static int
 export_series(struct export *x, const struct ls_days *days)
 {
-	size_t i;
 	int rc;
 
-	for (i = 0; i < days->count; i++) {
+	for (size_t i = 0; i < days->count; i++) {
 		rc = ls_query_chunks(x->query, days->day[i], export_chunk, x);
 		if (rc == 0)
 			rc = ls_query_lost(x->query, days->day[i], export_lost, x);

@@ -123,17 +123,15 @@ members_owners(struct ls_job_members *m)
 static int
 members_ranks(struct ls_job_members *m)
 {
-	size_t i;
-
 	m->by_rank = calloc(m->count + 1, sizeof(*m->by_rank));
 	m->rank_place = calloc(m->count + 1, sizeof(*m->rank_place));
 	if (m->by_rank == NULL || m->rank_place == NULL)
 		return -ENOMEM;
-	for (i = 0; i < m->count; i++)
+	for (size_t i = 0; i < m->count; i++)
 		m->by_rank[i] = &m->workers[i];
 	members_owners(m);
 	qsort(m->by_rank, m->count, sizeof(*m->by_rank), members_compare_place);
-	for (i = 0; i < m->count; i++)
+	for (size_t i = 0; i < m->count; i++)
 		m->rank_place[m->by_rank[i] - m->workers] = (uint32_t)i;
 	return 0;
 }

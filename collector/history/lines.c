@@ -95,9 +95,8 @@ static void
 lines_object(struct ls_lines *l, const struct lines_member *m, size_t count)
 {
 	const char *between = "{";
-	size_t i;
 
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (m[i].write == NULL)
 			continue;
 		lines_raw(l, between, 1);
@@ -184,9 +183,8 @@ static void
 lines_number(struct ls_lines *l, const struct lines_member *m)
 {
 	char text[40];
-	int digits;
 
-	for (digits = 15; digits <= 17; digits++) {
+	for (int digits = 15; digits <= 17; digits++) {
 		(void)snprintf(text, sizeof(text), "%.*g", digits, m->number);
 		if (strtod(text, NULL) == m->number)
 			break;
@@ -197,10 +195,8 @@ lines_number(struct ls_lines *l, const struct lines_member *m)
 static void
 lines_ranks(struct ls_lines *l, const struct lines_member *m)
 {
-	size_t i;
-
 	lines_add(l, "[");
-	for (i = 0; i < m->count; i++)
+	for (size_t i = 0; i < m->count; i++)
 		lines_add(l, "%s%d", i > 0 ? "," : "", (int)m->ranks[i]);
 	lines_add(l, "]");
 }
@@ -211,9 +207,8 @@ static void
 lines_barriers(struct ls_lines *l, const struct lines_member *m)
 {
 	const struct ls_record *r = m->record;
-	size_t i;
 
-	for (i = 0; i < r->barrier_count; i++) {
+	for (size_t i = 0; i < r->barrier_count; i++) {
 		const struct ls_record_barrier *b = &r->barrier[i];
 		const struct lines_member barrier[] = {
 			{ "enter", lines_time, .time_us = b->enter_ns / 1000 },
@@ -277,9 +272,8 @@ lines_phases(struct ls_lines *l, const struct lines_member *m)
 {
 	struct lines_member phases[LS_PHASE_COUNT];
 	size_t n = 0;
-	unsigned p;
 
-	for (p = 0; p < LS_PHASE_COUNT; p++)
+	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
 		if (m->record->phase_mask & 1u << p)
 			phases[n++] = (struct lines_member){ ls_phase_name(p),
 				lines_span, .span_ns = m->record->phase_ns[p] };
@@ -291,9 +285,8 @@ lines_work(struct ls_lines *l, const struct lines_member *m)
 {
 	struct lines_member work[LS_WORK_COUNT];
 	size_t n = 0;
-	unsigned w;
 
-	for (w = 0; w < LS_WORK_COUNT; w++)
+	for (unsigned w = 0; w < LS_WORK_COUNT; w++)
 		if (m->record->work_mask & 1u << w)
 			work[n++] = (struct lines_member){ ls_work_name(w),
 				lines_number, .number = m->record->work[w] };

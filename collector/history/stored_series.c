@@ -97,15 +97,14 @@ ls_stored_rows_visit(struct ls_stored_rows *r, const struct ls_query_chunk *chun
 		.chunk = chunk, .series = r->series, .value = r->value
 	};
 	struct ls_chunk_table table;
-	size_t i, c;
 	int rc = rows_decode(r, chunk, &table);
 
 	if (rc != 0)
 		return rc == -ENOMEM ? rc : 0;
-	for (i = 0; i < table.rows && rc == 0; i++) {
+	for (size_t i = 0; i < table.rows && rc == 0; i++) {
 		row.t_us = ls_store_map_us(&chunk->map, (int64_t)table.t_mono_ns[i]);
 		row.count = 0;
-		for (c = 0; c < table.columns; c++) {
+		for (size_t c = 0; c < table.columns; c++) {
 			if (!table.present[c * table.stride + i])
 				continue;
 			r->series[row.count] = r->known.series[c];
@@ -155,12 +154,11 @@ latest_chunk(void *arg, const struct ls_query_chunk *chunk)
 	struct stored_latest *l = arg;
 	struct ls_chunk_table table;
 	int rc = rows_decode(l->rows, chunk, &table);
-	size_t i;
 
 	if (rc != 0)
 		return rc == -ENOMEM ? rc : 0;
 	/* A group that changed has several dictionaries: the newest counts. */
-	for (i = 0; i < l->count; i++) {
+	for (size_t i = 0; i < l->count; i++) {
 		if (strcmp(l->group[i], l->rows->known.group) == 0)
 			return 0;
 	}

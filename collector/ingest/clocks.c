@@ -64,9 +64,8 @@ clocks_fit_line(struct ls_clock *c, const struct ls_clock_sample *p, size_t n,
 {
 	double st = 0, so = 0, stt = 0, sto = 0, drift = 0, mean_t, mean_o, worst = 0;
 	double span = (double)(p[n - 1].t_mono_ns - p[0].t_mono_ns);
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		double t = (double)(p[i].t_mono_ns - p[0].t_mono_ns);
 		double o = (double)(p[i].offset_ns - p[0].offset_ns);
 
@@ -86,7 +85,7 @@ clocks_fit_line(struct ls_clock *c, const struct ls_clock_sample *p, size_t n,
 	else
 		c->drift_error_ppb = CLOCKS_UNKNOWN_DRIFT_PPB;
 	drift = fmax(-LS_CLOCK_DRIFT_MAX_PPB, fmin(LS_CLOCK_DRIFT_MAX_PPB, drift));
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		double t = (double)(p[i].t_mono_ns - p[0].t_mono_ns) - mean_t;
 		double o = (double)(p[i].offset_ns - p[0].offset_ns) - mean_o;
 

@@ -110,11 +110,9 @@ static bool
 dictionaries_same(const struct ls_dictionary *d, const char *group,
 	const char *const *series, size_t count)
 {
-	size_t i;
-
 	if (d->count != count || strcmp(d->group, group) != 0)
 		return false;
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (strcmp(d->series[i], series[i]) != 0)
 			return false;
 	}

@@ -6,9 +6,7 @@
 void
 ls_feed_span(struct ls_store_item *row, const struct ls_store_steps *steps)
 {
-	uint32_t i;
-
-	for (i = 0; i < steps->count; i++) {
+	for (uint32_t i = 0; i < steps->count; i++) {
 		const struct ls_record *r = &steps->records[i];
 		int64_t lo = r->t_begin_ns / 1000;
 		int64_t hi = lo + (int64_t)(r->duration_ns / 1000);
@@ -28,12 +26,10 @@ void
 ls_feed_steps(struct ls_engine *e, uint32_t worker, const struct ls_store_steps *steps,
 	int64_t now_us)
 {
-	uint32_t i;
-
 	if (worker == LS_NO_WORKER)
 		return;
 	ls_engine_clock(e, worker, (double)steps->uncertainty_ns * 1e-9);
-	for (i = 0; i < steps->count; i++)
+	for (uint32_t i = 0; i < steps->count; i++)
 		ls_ignore(ls_engine_record(e, worker, &steps->records[i],
 			now_us)); /* counted by the engine */
 }

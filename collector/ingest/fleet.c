@@ -66,9 +66,7 @@ ls_fleet_new(size_t max)
 static void
 fleet_drop_values(struct fleet_host *h)
 {
-	size_t i;
-
-	for (i = 0; i < h->group_count; i++) {
+	for (size_t i = 0; i < h->group_count; i++) {
 		free(h->group[i].value);
 		free(h->group[i].text);
 	}
@@ -221,9 +219,8 @@ fleet_identity(const struct ls_wire_report *r)
 {
 	json_t *all = json_object(), *field;
 	char key[4 * LS_IDENTITY_KEY_MAX_BYTES];
-	size_t i;
 
-	for (i = 0; i < r->identity_count && all != NULL; i++) {
+	for (size_t i = 0; i < r->identity_count && all != NULL; i++) {
 		const struct ls_wire_identity *f = &r->identity[i];
 
 		(void)ls_text_escape(key, sizeof(key), f->key, strlen(f->key));
@@ -312,13 +309,11 @@ ls_fleet_stalls(const struct ls_fleet *t, const char *host, const char *from,
 static struct fleet_group *
 fleet_group(struct fleet_host *h, const struct ls_dictionary *d)
 {
-	size_t i;
-
 	if (h->group == NULL)
 		h->group = calloc(LS_GROUPS_MAX, sizeof(*h->group));
 	if (h->group == NULL)
 		return NULL;
-	for (i = 0; i < h->group_count; i++) {
+	for (size_t i = 0; i < h->group_count; i++) {
 		if (strcmp(h->group[i].name, d->group) == 0)
 			return &h->group[i];
 	}

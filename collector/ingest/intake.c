@@ -176,10 +176,8 @@ void
 ls_intake_need_worker(struct ls_intake *in, struct ls_intake_held *h,
 	const uint8_t *ring_id)
 {
-	size_t i;
-
 	in->stats.drops[LS_INTAKE_NO_WORKER]++;
-	for (i = 0; i < h->ack.need_count; i++) {
+	for (size_t i = 0; i < h->ack.need_count; i++) {
 		if (memcmp(h->ack.need[i], ring_id, LS_RING_ID_BYTES) == 0)
 			return;
 	}
@@ -229,9 +227,7 @@ ls_intake_worker_id(struct ls_intake *in, struct ls_intake_held *h,
 static void
 intake_workers(struct ls_intake *in, struct ls_intake_held *h)
 {
-	size_t i;
-
-	for (i = 0; i < h->report.worker_count; i++) {
+	for (size_t i = 0; i < h->report.worker_count; i++) {
 		const struct ls_wire_worker *w = &h->report.workers[i];
 		struct ls_ring *ring = NULL;
 
@@ -348,11 +344,9 @@ intake_live(struct ls_intake *in, struct ls_intake_held *h,
 static void
 intake_values(struct ls_intake *in, struct ls_intake_held *h)
 {
-	size_t i;
-
-	for (i = 0; i < h->report.hot_count; i++)
+	for (size_t i = 0; i < h->report.hot_count; i++)
 		intake_hot(in, h, &h->report.hot[i]);
-	for (i = 0; i < h->report.live_count; i++)
+	for (size_t i = 0; i < h->report.live_count; i++)
 		intake_live(in, h, &h->report.live[i]);
 }
 
@@ -647,7 +641,6 @@ intake_committed(struct ls_intake *in, const struct ls_store_report *rows,
 {
 	const struct ls_write *w;
 	struct ls_ring *ring;
-	size_t i;
 
 	for (w = rows->workers; w != NULL; w = w->next) {
 		ring = ls_rings_find(in->p.core.rings, w->u.worker.ring_id);
@@ -656,7 +649,7 @@ intake_committed(struct ls_intake *in, const struct ls_store_report *rows,
 	}
 	ls_session_commit(h->session, LS_STREAM_STEPS, rows->last_seq);
 	ls_session_commit(h->session, LS_STREAM_CHUNKS, rows->last_chunk_seq);
-	for (i = 0; i < rows->item_count; i++) {
+	for (size_t i = 0; i < rows->item_count; i++) {
 		ring = ls_rings_find(in->p.core.rings, rows->items[i].ring_id);
 		if (ring != NULL && rows->items[i].high > ring->committed)
 			ring->committed = rows->items[i].high;

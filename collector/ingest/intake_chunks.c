@@ -17,9 +17,7 @@
 static void
 chunks_need_dictionary(struct ls_intake *in, struct ls_intake_held *h, uint64_t hash)
 {
-	size_t i;
-
-	for (i = 0; i < h->ack.need_dictionary_count; i++) {
+	for (size_t i = 0; i < h->ack.need_dictionary_count; i++) {
 		if (h->ack.need_dictionary[i] == hash)
 			return;
 	}
@@ -303,9 +301,7 @@ out:
 void
 ls_intake_chunks(struct ls_intake *in, struct ls_intake_held *h)
 {
-	size_t i;
-
-	for (i = 0; i < h->report.chunk_item_count; i++) {
+	for (size_t i = 0; i < h->report.chunk_item_count; i++) {
 		if (!chunks_item(in, h, &h->report.chunk_items[i]))
 			break;
 	}
@@ -363,7 +359,6 @@ ls_intake_host(struct ls_intake *in, struct ls_intake_held *h)
 {
 	const struct ls_wire_report *r = &h->report;
 	int64_t until_us;
-	size_t i;
 
 	/* A second agent under one name may be another machine: it says nothing of the
 	 * host. */
@@ -385,6 +380,6 @@ ls_intake_host(struct ls_intake *in, struct ls_intake_held *h)
 		return;
 	}
 	h->ack.zoom_ns = (uint64_t)(until_us - h->now_us) * 1000;
-	for (i = 0; i < r->zoomed_count; i++)
+	for (size_t i = 0; i < r->zoomed_count; i++)
 		chunks_zoomed(in, h, &r->zoomed[i]);
 }

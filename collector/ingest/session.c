@@ -254,7 +254,6 @@ session_add(struct ls_sessions *t, const struct session_key *key,
 	enum ls_session_state state, struct ls_session **ret_session)
 {
 	struct ls_session *s;
-	size_t i;
 
 	if (t->count >= t->max && !session_evict(t)) {
 		t->stats.refused++;
@@ -266,7 +265,7 @@ session_add(struct ls_sessions *t, const struct session_key *key,
 	s->key = *key;
 	s->table = t;
 	s->state = state;
-	for (i = 0; i < LS_STREAM_COUNT; i++)
+	for (size_t i = 0; i < LS_STREAM_COUNT; i++)
 		s->stream[i].fresh = true;
 	if (session_enter_host(s) != 0) {
 		free(s);
@@ -292,7 +291,6 @@ ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *host,
 {
 	struct session_key key;
 	struct ls_session *s;
-	size_t i;
 	int rc = 0;
 
 	session_make_key(&key, boot, host);
@@ -302,7 +300,7 @@ ls_sessions_seed(struct ls_sessions *t, const uint8_t *boot, const char *host,
 	if (rc != 0)
 		return rc;
 	s->rate_ns = -LS_RATE_AGENT_BURST_NS;
-	for (i = 0; i < LS_STREAM_COUNT; i++) {
+	for (size_t i = 0; i < LS_STREAM_COUNT; i++) {
 		s->stream[i].fresh = seq[i] == 0;
 		s->stream[i].accepted = s->stream[i].committed = seq[i];
 		s->stream[i].seen_from = seq[i] + 1;
@@ -409,10 +407,9 @@ ls_sessions_rollback(struct ls_sessions *t)
 {
 	struct ls_session *s;
 	struct session_stream *x;
-	size_t i;
 
 	TAILQ_FOREACH (s, &t->list, link) {
-		for (i = 0; i < LS_STREAM_COUNT; i++) {
+		for (size_t i = 0; i < LS_STREAM_COUNT; i++) {
 			x = &s->stream[i];
 			x->accepted = x->committed;
 			if (x->committed == 0)
@@ -492,9 +489,7 @@ ls_session_name_ring(struct ls_session *s, uint32_t number, struct ls_ring *ring
 struct ls_ring *
 ls_session_ring(const struct ls_session *s, uint32_t number)
 {
-	size_t i;
-
-	for (i = 0; i < s->ring_count; i++) {
+	for (size_t i = 0; i < s->ring_count; i++) {
 		if (s->rings[i].number == number)
 			return s->rings[i].ring;
 	}
@@ -517,9 +512,7 @@ ls_session_sent(struct ls_session *s, uint64_t t2_ns, uint64_t t3_ns)
 bool
 ls_session_has_sent(const struct ls_session *s, uint64_t t2_ns, uint64_t t3_ns)
 {
-	size_t i;
-
-	for (i = 0; i < 2; i++) {
+	for (size_t i = 0; i < 2; i++) {
 		if (t3_ns != 0 && s->sent[i].t2_ns == t2_ns &&
 			s->sent[i].t3_ns == t3_ns)
 			return true;
@@ -584,9 +577,7 @@ ls_session_committed(const struct ls_session *s, enum ls_session_stream stream)
 bool
 ls_session_is_behind(const struct ls_session *s)
 {
-	size_t i;
-
-	for (i = 0; i < LS_STREAM_COUNT; i++) {
+	for (size_t i = 0; i < LS_STREAM_COUNT; i++) {
 		if (s->stream[i].accepted > s->stream[i].committed)
 			return true;
 	}

@@ -75,9 +75,7 @@ zoom_find(struct ls_zoom *z, const char *host)
 static int64_t
 zoom_used(const struct ls_zoom *z, const char *host, int64_t now_us)
 {
-	size_t i;
-
-	for (i = 0; i < LS_ZOOM_RESTING_MAX; i++) {
+	for (size_t i = 0; i < LS_ZOOM_RESTING_MAX; i++) {
 		if (strcmp(z->rest[i].host, host) == 0)
 			return now_us - z->rest[i].end_us < ZOOM_REST_US
 				? z->rest[i].used_us
@@ -91,9 +89,8 @@ static void
 zoom_remember(struct ls_zoom *z, const char *host, int64_t used_us, int64_t now_us)
 {
 	struct zoom_rest *r = NULL, *oldest = &z->rest[0];
-	size_t i;
 
-	for (i = 0; i < LS_ZOOM_RESTING_MAX && r == NULL; i++) {
+	for (size_t i = 0; i < LS_ZOOM_RESTING_MAX && r == NULL; i++) {
 		if (strcmp(z->rest[i].host, host) == 0)
 			r = &z->rest[i];
 		else if (z->rest[i].end_us < oldest->end_us)
@@ -157,9 +154,7 @@ zoom_left(int64_t used_us)
 static bool
 zoom_is_wanted(const char *host, const struct ls_attention_want *wants, size_t count)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (strcmp(wants[i].host, host) == 0)
 			return true;
 	}
@@ -171,9 +166,7 @@ static void
 zoom_expire(struct ls_zoom *z, const struct ls_attention_want *wants, size_t count,
 	int64_t now_us)
 {
-	size_t i;
-
-	for (i = 0; i < LS_ZOOM_HOSTS_MAX; i++) {
+	for (size_t i = 0; i < LS_ZOOM_HOSTS_MAX; i++) {
 		struct zoom_place *p = &z->place[i];
 		int64_t left;
 
@@ -194,11 +187,9 @@ void
 ls_zoom_turn(struct ls_zoom *z, const struct ls_attention_want *wants, size_t count,
 	int64_t now_us)
 {
-	size_t i;
-
 	zoom_expire(z, wants, count, now_us);
 	z->stats.waiting = 0;
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct zoom_place *p;
 		int64_t used_us;
 

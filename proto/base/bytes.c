@@ -8,10 +8,8 @@
 void
 ls_bytes_put(uint8_t *p, uint64_t v, unsigned bytes)
 {
-	unsigned i;
-
 	LS_ASSERT(bytes <= sizeof(v));
-	for (i = 0; i < bytes; i++)
+	for (unsigned i = 0; i < bytes; i++)
 		p[i] = (uint8_t)(v >> 8 * i);
 }
 
@@ -19,10 +17,9 @@ uint64_t
 ls_bytes_get(const uint8_t *p, unsigned bytes)
 {
 	uint64_t v = 0;
-	unsigned i;
 
 	LS_ASSERT(bytes <= sizeof(v));
-	for (i = 0; i < bytes; i++)
+	for (unsigned i = 0; i < bytes; i++)
 		v |= (uint64_t)p[i] << 8 * i;
 	return v;
 }

@@ -63,13 +63,12 @@ ls_table_hash(const uint8_t secret[16], const void *data, size_t len)
 	uint64_t v[4] = { k0 ^ 0x736f6d6570736575ull, k1 ^ 0x646f72616e646f6dull,
 		k0 ^ 0x6c7967656e657261ull, k1 ^ 0x7465646279746573ull };
 	size_t at;
-	int i;
 
 	for (at = 0; at + 8 <= len; at += 8)
 		table_mix(v, table_word(p + at, 8));
 	table_mix(v, table_word(p + at, len - at) | (uint64_t)len << 56);
 	v[2] ^= 0xff;
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		table_round(v);
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }

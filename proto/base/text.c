@@ -202,9 +202,7 @@ ls_text_crockford(char *dst, size_t n, uint64_t v)
 static char *
 text_put_digits(char *dst, int v, int n, char then)
 {
-	int i;
-
-	for (i = n; i > 0; i--, v /= 10)
+	for (int i = n; i > 0; i--, v /= 10)
 		dst[i - 1] = (char)('0' + v % 10);
 	dst[n] = then;
 	return dst + n + 1;

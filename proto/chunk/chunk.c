@@ -92,12 +92,10 @@ chunk_put_column(struct ls_bits_out *o, struct ls_chunk_work *w,
 static bool
 chunk_is_encodable(const struct ls_chunk_codec *c, const struct ls_chunk_table *t)
 {
-	size_t i;
-
 	if (t->rows == 0 || t->rows > c->rows_max || t->columns > c->columns_max ||
 		t->stride < t->rows)
 		return false;
-	for (i = 1; i < t->rows; i++)
+	for (size_t i = 1; i < t->rows; i++)
 		if (t->t_mono_ns[i] < t->t_mono_ns[i - 1])
 			return false;
 	return true;
@@ -190,11 +188,9 @@ chunk_get_column(struct ls_bits_in *in, struct ls_chunk_work *w,
 static bool
 chunk_get_times(struct ls_bits_in *in, const struct ls_chunk_table *t)
 {
-	size_t i;
-
 	if (!ls_chunk_get_integers(in, t->t_mono_ns, t->rows))
 		return false;
-	for (i = 1; i < t->rows; i++)
+	for (size_t i = 1; i < t->rows; i++)
 		if (t->t_mono_ns[i] < t->t_mono_ns[i - 1])
 			return false;
 	return true;

@@ -79,9 +79,8 @@ static unsigned
 double_needs(double v)
 {
 	uint64_t integer;
-	unsigned d;
 
-	for (d = 0; d <= DOUBLE_DECIMALS_MAX; d++) {
+	for (unsigned d = 0; d <= DOUBLE_DECIMALS_MAX; d++) {
 		if (double_to(v, d, &integer))
 			return d;
 		if (!(fabs(v) * double_power[d] < DOUBLE_EXACT))
@@ -265,9 +264,8 @@ bool
 ls_chunk_find_decimals(const double *v, size_t n, unsigned *ret_decimals)
 {
 	unsigned decimals = 0, d;
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		d = double_needs(v[i]);
 		if (d == DOUBLE_AS_BITS)
 			return false;
@@ -281,11 +279,9 @@ bool
 ls_chunk_to_integers(const double *v, size_t n, unsigned decimals,
 	uint64_t *ret_integers)
 {
-	size_t i;
-
 	if (decimals > DOUBLE_DECIMALS_MAX)
 		return false;
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		if (!double_to(v[i], decimals, &ret_integers[i]))
 			return false;
 	return true;

@@ -30,9 +30,8 @@ static uint64_t
 integer_to_multiples(const uint64_t *v, size_t n, uint64_t *m)
 {
 	uint64_t step = 0;
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		m[i] = v[i] - v[0];
 		if (step != 1)
 			step = integer_gcd(integer_magnitude(m[i]), step);
@@ -40,7 +39,7 @@ integer_to_multiples(const uint64_t *v, size_t n, uint64_t *m)
 	if (step > INT64_MAX)
 		step = 1; /* 2^63: no divisor of a signed number */
 	if (step > 1)
-		for (i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++)
 			m[i] = (uint64_t)((int64_t)m[i] / (int64_t)step);
 	return step;
 }
@@ -97,12 +96,10 @@ integer_median(uint64_t *v, uint64_t *spare, size_t n)
 static uint64_t
 integer_base(struct ls_chunk_work *w, size_t n, unsigned order)
 {
-	size_t i;
-
 	if (order == 0)
 		memcpy(w->sorted, w->multiple + 1, (n - 1) * sizeof(*w->sorted));
 	else
-		for (i = 1; i < n; i++)
+		for (size_t i = 1; i < n; i++)
 			w->sorted[i - 1] = w->multiple[i] - w->multiple[i - 1];
 	return integer_median(w->sorted, w->residual, n - 1);
 }
@@ -146,9 +143,8 @@ integer_residuals_by(uint64_t *u, const uint64_t *m, size_t n,
 	const struct integer_predictor *p, uint64_t base)
 {
 	uint64_t last = p->order == 0 ? 0 : base;
-	size_t i;
 
-	for (i = 1; i < n; i++)
+	for (size_t i = 1; i < n; i++)
 		u[i - 1] = integer_residual(m, i, p, base, &last);
 }
 
@@ -244,9 +240,8 @@ integer_choose_k(const uint64_t *u, size_t n, uint64_t *ret_bits)
 {
 	uint64_t lengths = 0, max = 0, bits, other;
 	unsigned k, step;
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		lengths += 64 - (uint64_t)__builtin_clzll(u[i] | 1) -
 			(uint64_t)(u[i] == 0);
 		max = u[i] > max ? u[i] : max;

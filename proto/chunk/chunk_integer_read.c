@@ -146,9 +146,8 @@ static inline __attribute__((always_inline)) void
 integer_unguess(uint64_t *v, size_t n, unsigned halves, uint64_t base)
 {
 	uint64_t off = 0; /* s less the base: its way to the next one is short */
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		off = v[i] + integer_guess(off, 0, halves);
 		v[i] = off + base;
 	}
@@ -159,14 +158,13 @@ static void
 integer_unstep(uint64_t *v, size_t n, uint64_t step, unsigned order)
 {
 	uint64_t first = v[0], m = 0;
-	size_t i;
 
 	if (order == 0) {
-		for (i = 1; i < n; i++)
+		for (size_t i = 1; i < n; i++)
 			v[i] = first + v[i] * step;
 		return;
 	}
-	for (i = 1; i < n; i++) {
+	for (size_t i = 1; i < n; i++) {
 		m += v[i];
 		v[i] = first + m * step;
 	}
@@ -229,13 +227,12 @@ ls_chunk_get_integers(struct ls_bits_in *in, uint64_t *v, size_t n)
 {
 	uint64_t step = 1, base = 0;
 	unsigned p = 0;
-	size_t i;
 
 	v[0] = ls_bits_unfold(ls_bits_get_number(in));
 	if (n == 1)
 		return true;
 	if (ls_bits_get(in, 1) != 0) {
-		for (i = 1; i < n; i++)
+		for (size_t i = 1; i < n; i++)
 			v[i] = v[0];
 		return true;
 	}

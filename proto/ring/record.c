@@ -158,18 +158,17 @@ static const char *
 record_check_phases(const struct ls_record *r)
 {
 	uint64_t sum = 0, stray = 0;
-	uint32_t left;
 
 	if (r->phase_mask >> LS_PHASE_COUNT != 0)
 		return "unknown phase in phase_mask";
-	for (left = r->phase_mask; left != 0; left &= left - 1) {
+	for (uint32_t left = r->phase_mask; left != 0; left &= left - 1) {
 		uint64_t ns = r->phase_ns[__builtin_ctz(left)];
 
 		if (ns >= LS_PHASE_MAX_NS)
 			return "a phase is too long";
 		sum += ns;
 	}
-	for (left = ~r->phase_mask & ((1u << LS_PHASE_COUNT) - 1); left != 0;
+	for (uint32_t left = ~r->phase_mask & ((1u << LS_PHASE_COUNT) - 1); left != 0;
 		left &= left - 1)
 		stray |= r->phase_ns[__builtin_ctz(left)];
 	if (stray != 0)

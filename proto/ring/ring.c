@@ -159,7 +159,6 @@ ls_ring_parse_header(const uint8_t *bytes, size_t len,
 	struct ls_ring_header *ret_header, const char **ret_why)
 {
 	struct ls_ring_header h = { 0 };
-	size_t i;
 	int rc;
 
 	if (len < LS_RING_HEADER_BYTES)
@@ -182,7 +181,7 @@ ls_ring_parse_header(const uint8_t *bytes, size_t len,
 	h.created_wall_ns = (int64_t)ring_u64(bytes + AT_CREATED_WALL);
 	h.pid = ring_u32(bytes + AT_PID);
 	h.flags = ring_u32(bytes + AT_FLAGS);
-	for (i = 0; i < sizeof(h.from); i++) {
+	for (size_t i = 0; i < sizeof(h.from); i++) {
 		uint8_t from = bytes[AT_FROM + i];
 
 		h.from[i] =
@@ -220,10 +219,8 @@ ls_ring_parse_live(const uint8_t *bytes, size_t len, struct ls_ring_live *ret_li
 static void
 ring_parse_phases(const uint8_t *b, struct ls_record *r)
 {
-	unsigned i;
-
 	r->phase_mask = ring_u32(b + SLOT_PHASE_MASK);
-	for (i = 0; i < LS_PHASE_COUNT; i++) {
+	for (unsigned i = 0; i < LS_PHASE_COUNT; i++) {
 		if (r->phase_mask & 1u << i)
 			r->phase_ns[i] = ring_u64(b + SLOT_PHASE + 8 * i);
 	}
@@ -232,11 +229,9 @@ ring_parse_phases(const uint8_t *b, struct ls_record *r)
 static void
 ring_parse_work(const uint8_t *b, struct ls_record *r)
 {
-	unsigned i;
-
 	/* A kind added by a newer writer is none of ours: its bit is dropped. */
 	r->work_mask = b[SLOT_WORK_MASK] & ((1u << LS_WORK_COUNT) - 1);
-	for (i = 0; i < LS_WORK_COUNT; i++) {
+	for (unsigned i = 0; i < LS_WORK_COUNT; i++) {
 		if (r->work_mask & 1u << i)
 			r->work[i] = ring_f64(b + SLOT_WORK + 8 * i);
 	}
@@ -253,7 +248,6 @@ ls_ring_parse_slot(const uint8_t *bytes, size_t len, uint64_t index,
 	struct ls_record *ret_record, const char **ret_why)
 {
 	struct ls_record r = { 0 };
-	unsigned i;
 	int rc;
 
 	if (len < LS_RING_SLOT_BYTES)
@@ -272,14 +266,14 @@ ls_ring_parse_slot(const uint8_t *bytes, size_t len, uint64_t index,
 		return ring_fail(-LS_ERANGE, "more peers than the maximum", ret_why);
 	ring_parse_phases(bytes, &r);
 	ring_parse_work(bytes, &r);
-	for (i = 0; i < r.barrier_count; i++) {
+	for (unsigned i = 0; i < r.barrier_count; i++) {
 		const uint8_t *p = bytes + SLOT_BARRIER + 16 * i;
 
 		r.barrier[i].kind = bytes[SLOT_BARRIER_KIND + i];
 		r.barrier[i].enter_ns = (int64_t)ring_u64(p);
 		r.barrier[i].exit_ns = (int64_t)ring_u64(p + 8);
 	}
-	for (i = 0; i < r.peer_count; i++) {
+	for (unsigned i = 0; i < r.peer_count; i++) {
 		const uint8_t *p = bytes + SLOT_PEER + 16 * i;
 
 		r.peer[i].rank = ring_u32(p);

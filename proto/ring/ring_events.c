@@ -66,17 +66,16 @@ ls_ring_parse_events(const uint8_t *bytes, size_t len,
 {
 	struct ls_ring_events e = { 0 };
 	uint64_t measured;
-	unsigned i;
 
 	if (len < LS_RING_EVENTS_BYTES)
 		return -LS_EPARSE;
 	measured = ls_bytes_get(bytes + AT_MEASURED, 8);
-	for (i = 0; i < LS_RING_EVENT_COUNT; i++) {
+	for (unsigned i = 0; i < LS_RING_EVENT_COUNT; i++) {
 		e.measured[i] = (measured >> i & 1) != 0;
 		e.counter[i] =
 			e.measured[i] ? ls_bytes_get(bytes + AT_COUNTER + 8 * i, 8) : 0;
 	}
-	for (i = 0; i < LS_RING_FUNCTIONS_MAX; i++) {
+	for (unsigned i = 0; i < LS_RING_FUNCTIONS_MAX; i++) {
 		if (events_function(bytes + AT_FUNCTION + (size_t)i * FUNCTION_BYTES,
 			    &e))
 			e.function_count++;

@@ -50,9 +50,8 @@ ls_frame_length(const uint8_t *buf, size_t len, size_t max, size_t *ret_bytes)
 int
 ls_frame_route(const uint8_t *message, size_t len, size_t *ret_bytes)
 {
-	size_t at;
-
-	for (at = 0; at < LS_FRAME_ROUTE_MAX_BYTES && len - at >= LS_FRAME_ID_BYTES;
+	for (size_t at = 0;
+		at < LS_FRAME_ROUTE_MAX_BYTES && len - at >= LS_FRAME_ID_BYTES;
 		at += LS_FRAME_ID_BYTES) {
 		if (message[at] & FRAME_LAST_WORD) {
 			*ret_bytes = at + LS_FRAME_ID_BYTES;

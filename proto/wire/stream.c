@@ -192,17 +192,16 @@ stream_encrypt(struct ls_stream *s, const nng_iov *iov, unsigned count)
 {
 	uint8_t *plain;
 	size_t len = 0, at = 0, part;
-	unsigned i;
 	int rc;
 
-	for (i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++)
 		len += iov[i].iov_len;
 	if (len > LS_TLS_SLICE_BYTES)
 		len = LS_TLS_SLICE_BYTES;
 	plain = malloc(len + 1);
 	if (plain == NULL)
 		return NNG_ENOMEM;
-	for (i = 0; i < count && at < len; i++, at += part) {
+	for (unsigned i = 0; i < count && at < len; i++, at += part) {
 		part = iov[i].iov_len < len - at ? iov[i].iov_len : len - at;
 		memcpy(plain + at, iov[i].iov_buf, part);
 	}

@@ -202,9 +202,8 @@ ls_wire_messages(const ProtobufCMessageDescriptor *type, size_t count,
 	struct ls_arena *arena)
 {
 	ProtobufCMessage **list = ls_arena_take_array(arena, count, sizeof(*list));
-	size_t i;
 
-	for (i = 0; list != NULL && i < count; i++) {
+	for (size_t i = 0; list != NULL && i < count; i++) {
 		list[i] = ls_arena_take(arena, type->sizeof_message);
 		if (list[i] == NULL)
 			return NULL;
@@ -265,14 +264,12 @@ static int
 wire_pack_workers(Lockstep__Report *m, const struct ls_wire_report *r,
 	struct ls_arena *arena)
 {
-	size_t i;
-
 	m->workers =
 		ls_wire_messages(&lockstep__worker__descriptor, r->worker_count, arena);
 	if (m->workers == NULL)
 		return -ENOMEM;
 	m->n_workers = r->worker_count;
-	for (i = 0; i < r->worker_count; i++)
+	for (size_t i = 0; i < r->worker_count; i++)
 		ls_wire_put(wire_worker, &r->workers[i], m->workers[i]);
 	return 0;
 }
@@ -283,11 +280,10 @@ wire_pack_items(const struct ls_wire_bytes *items, size_t count, struct ls_arena
 	ProtobufCBinaryData **ret_items)
 {
 	ProtobufCBinaryData *list = ls_arena_take_array(arena, count, sizeof(*list));
-	size_t i;
 
 	if (list == NULL)
 		return -ENOMEM;
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		list[i] = ls_wire_view(items[i].data, items[i].len);
 	*ret_items = list;
 	return 0;
@@ -423,9 +419,7 @@ static int
 wire_check_items(const ProtobufCBinaryData *from, size_t count, size_t max_bytes,
 	struct ls_wire_bytes *items, const char **ret_why)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (from[i].len == 0 || from[i].len > max_bytes)
 			return ls_wire_fail(-LS_ELIMIT, "size of an item", ret_why);
 		items[i].data = from[i].data;
@@ -438,10 +432,9 @@ static int
 wire_check_lists(const Lockstep__Report *m, struct ls_wire_report *r,
 	const char **ret_why)
 {
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < m->n_workers && rc == 0; i++) {
+	for (size_t i = 0; i < m->n_workers && rc == 0; i++) {
 		memcpy(r->workers[i].info.host, r->host, sizeof(r->host));
 		rc = wire_check_worker(m->workers[i], &r->workers[i], ret_why);
 	}

@@ -44,11 +44,10 @@ ls_wire_ack_pack(const struct ls_wire_ack *a, uint8_t **ret_buf, size_t *ret_len
 	Lockstep__Ack m = LOCKSTEP__ACK__INIT;
 	ProtobufCBinaryData need[LS_RINGS_MAX];
 	uint64_t dictionary[LS_GROUPS_MAX];
-	size_t i;
 
 	if (a->need_count > LS_RINGS_MAX || a->need_dictionary_count > LS_GROUPS_MAX)
 		return -LS_ELIMIT;
-	for (i = 0; i < a->need_count; i++)
+	for (size_t i = 0; i < a->need_count; i++)
 		need[i] = ls_wire_view(a->need[i], sizeof(a->need[i]));
 	ls_wire_put(wire_ack, a, &m);
 	m.version = LS_WIRE_VERSION;
@@ -65,7 +64,6 @@ ls_wire_ack_pack(const struct ls_wire_ack *a, uint8_t **ret_buf, size_t *ret_len
 static int
 wire_check_ack(const Lockstep__Ack *m, struct ls_wire_ack *a, const char **ret_why)
 {
-	size_t i;
 	int rc;
 
 	if (m->version != LS_WIRE_VERSION)
@@ -81,7 +79,7 @@ wire_check_ack(const Lockstep__Ack *m, struct ls_wire_ack *a, const char **ret_w
 			ret_why);
 	if (m->t_send_mono_ns < m->t_receive_mono_ns)
 		return ls_wire_fail(-LS_ERANGE, "time stamps of the ack", ret_why);
-	for (i = 0; i < m->n_need_workers; i++) {
+	for (size_t i = 0; i < m->n_need_workers; i++) {
 		if (!ls_wire_copy_bytes(a->need[i], sizeof(a->need[i]),
 			    &m->need_workers[i]))
 			return ls_wire_fail(-LS_EPARSE, "ring id asked for", ret_why);
@@ -90,7 +88,7 @@ wire_check_ack(const Lockstep__Ack *m, struct ls_wire_ack *a, const char **ret_w
 	(void)snprintf(a->reason, sizeof(a->reason), "%s", m->reason);
 	a->need_count = m->n_need_workers;
 	a->need_dictionary_count = m->n_need_dictionary;
-	for (i = 0; i < m->n_need_dictionary; i++)
+	for (size_t i = 0; i < m->n_need_dictionary; i++)
 		a->need_dictionary[i] = m->need_dictionary[i];
 	return 0;
 }

@@ -114,11 +114,10 @@ static bool
 chunk_has_twin(const struct ls_wire_chunk_item *item)
 {
 	uint64_t hash[LS_SERIES_PER_GROUP_MAX];
-	size_t i, k;
 
-	for (i = 0; i < item->series_count; i++) {
+	for (size_t i = 0; i < item->series_count; i++) {
 		hash[i] = ls_wire_dictionary_hash(item->series[i], NULL, 0);
-		for (k = 0; k < i; k++)
+		for (size_t k = 0; k < i; k++)
 			if (hash[k] == hash[i] &&
 				strcmp(item->series[k], item->series[i]) == 0)
 				return true;
@@ -130,7 +129,6 @@ static int
 chunk_check_dictionary(const Lockstep__Dictionary *m, struct ls_wire_chunk_item *item,
 	const char **ret_why)
 {
-	size_t i;
 	int rc = ls_wire_take(chunk_dictionary, m, item, ret_why);
 
 	if (rc != 0)
@@ -141,7 +139,7 @@ chunk_check_dictionary(const Lockstep__Dictionary *m, struct ls_wire_chunk_item 
 		return ls_wire_fail(-LS_ERANGE, "dictionary without series", ret_why);
 	if (m->n_series > LS_SERIES_PER_GROUP_MAX)
 		return ls_wire_fail(-LS_ELIMIT, "too many series", ret_why);
-	for (i = 0; i < m->n_series; i++)
+	for (size_t i = 0; i < m->n_series; i++)
 		if (!ls_text_is_name(m->series[i], strlen(m->series[i]),
 			    LS_SERIES_TEXT_MAX_BYTES - 1))
 			return ls_wire_fail(-LS_ERANGE, "series is not a name",

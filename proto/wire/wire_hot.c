@@ -77,13 +77,11 @@ static int
 hot_pack_live(Lockstep__Report *m, const struct ls_wire_report *r,
 	struct ls_arena *arena)
 {
-	size_t i;
-
 	m->live = ls_wire_messages(&lockstep__live__descriptor, r->live_count, arena);
 	if (m->live == NULL)
 		return -ENOMEM;
 	m->n_live = r->live_count;
-	for (i = 0; i < r->live_count; i++) {
+	for (size_t i = 0; i < r->live_count; i++) {
 		const struct ls_wire_live *from = &r->live[i];
 
 		m->live[i]->worker = from->worker;
@@ -99,14 +97,13 @@ int
 ls_wire_hot_pack(Lockstep__Report *m, const struct ls_wire_report *r,
 	struct ls_arena *arena)
 {
-	size_t i;
 	int rc;
 
 	m->hot = ls_wire_messages(&lockstep__hot__descriptor, r->hot_count, arena);
 	if (m->hot == NULL)
 		return -ENOMEM;
 	m->n_hot = r->hot_count;
-	for (i = 0; i < r->hot_count; i++) {
+	for (size_t i = 0; i < r->hot_count; i++) {
 		rc = hot_pack_one(m->hot[i], &r->hot[i], r->t_send_mono_ns, arena);
 		if (rc != 0)
 			return rc;
@@ -121,7 +118,6 @@ hot_check_one(const Lockstep__Hot *m, uint64_t t_send_ns, struct ls_wire_hot *h,
 	const char **ret_why)
 {
 	unsigned bit;
-	uint32_t left;
 	size_t whole = 0, odd = 0;
 
 	h->worker = m->worker;
@@ -131,7 +127,7 @@ hot_check_one(const Lockstep__Hot *m, uint64_t t_send_ns, struct ls_wire_hot *h,
 	if ((m->odd_mask & ~m->mask) != 0)
 		return ls_wire_fail(-LS_EPARSE, "values that are not measured",
 			ret_why);
-	for (left = m->mask; left != 0; left &= left - 1) {
+	for (uint32_t left = m->mask; left != 0; left &= left - 1) {
 		unsigned metric = ls_metric_hot(bit = (unsigned)__builtin_ctz(left));
 		bool is_odd = m->odd_mask >> bit & 1;
 		double value;
@@ -175,12 +171,11 @@ int
 ls_wire_hot_check(const Lockstep__Report *m, struct ls_wire_report *r,
 	const char **ret_why)
 {
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < m->n_hot && rc == 0; i++)
+	for (size_t i = 0; i < m->n_hot && rc == 0; i++)
 		rc = hot_check_one(m->hot[i], r->t_send_mono_ns, &r->hot[i], ret_why);
-	for (i = 0; i < m->n_live && rc == 0; i++)
+	for (size_t i = 0; i < m->n_live && rc == 0; i++)
 		rc = hot_check_live(m->live[i], r->t_send_mono_ns, &r->live[i],
 			ret_why);
 	return rc;

@@ -57,10 +57,8 @@ item_pack_phases(Lockstep__Steps *m, const struct ls_wire_item *item,
 	struct ls_arena *arena)
 {
 	uint64_t *at;
-	unsigned p;
-	size_t i;
 
-	for (i = 0; i < item->count; i++)
+	for (size_t i = 0; i < item->count; i++)
 		m->phase_mask |=
 			item->records[i].phase_mask & ((1u << LS_PHASE_COUNT) - 1);
 	m->n_phase_ns_plus1 = (size_t)__builtin_popcount(m->phase_mask) * item->count;
@@ -68,10 +66,10 @@ item_pack_phases(Lockstep__Steps *m, const struct ls_wire_item *item,
 	m->phase_ns_plus1 = at;
 	if (at == NULL)
 		return -ENOMEM;
-	for (p = 0; p < LS_PHASE_COUNT; p++) {
+	for (unsigned p = 0; p < LS_PHASE_COUNT; p++) {
 		if (!(m->phase_mask & 1u << p))
 			continue;
-		for (i = 0; i < item->count; i++, at++) {
+		for (size_t i = 0; i < item->count; i++, at++) {
 			const struct ls_record *r = &item->records[i];
 
 			if (r->phase_mask & 1u << p)
@@ -126,9 +124,8 @@ item_pack_work(Lockstep__Steps *m, const struct ls_wire_item *item,
 	struct ls_arena *arena)
 {
 	unsigned w, any = 0;
-	size_t i;
 
-	for (i = 0; i < item->count; i++)
+	for (size_t i = 0; i < item->count; i++)
 		any |= item->records[i].work_mask;
 	m->work = ls_wire_messages(&lockstep__work_column__descriptor,
 		(size_t)__builtin_popcount(any), arena);
@@ -145,7 +142,7 @@ item_pack_work(Lockstep__Steps *m, const struct ls_wire_item *item,
 		if (col->value == NULL)
 			return -ENOMEM;
 		col->n_value = item->count;
-		for (i = 0; i < item->count; i++) {
+		for (size_t i = 0; i < item->count; i++) {
 			const struct ls_record *r = &item->records[i];
 
 			col->value[i] =
@@ -272,18 +269,16 @@ item_read_phases(const Lockstep__Steps *m, struct ls_wire_item *item,
 	const char **ret_why)
 {
 	const uint64_t *at = m->phase_ns_plus1;
-	unsigned p;
-	size_t i;
 
 	if (m->phase_mask >> LS_PHASE_COUNT != 0)
 		return ls_wire_fail(-LS_ERANGE, "unknown phase", ret_why);
 	if (m->n_phase_ns_plus1 !=
 		(size_t)__builtin_popcount(m->phase_mask) * item->count)
 		return ls_wire_fail(-LS_EPARSE, "length of the phases", ret_why);
-	for (p = 0; p < LS_PHASE_COUNT; p++) {
+	for (unsigned p = 0; p < LS_PHASE_COUNT; p++) {
 		if (!(m->phase_mask & 1u << p))
 			continue;
-		for (i = 0; i < item->count; i++, at++) {
+		for (size_t i = 0; i < item->count; i++, at++) {
 			if (*at == 0)
 				continue;
 			item->records[i].phase_mask |= 1u << p;
@@ -315,19 +310,18 @@ static int
 item_read_barriers(const Lockstep__Steps *m, struct ls_wire_item *item,
 	const char **ret_why)
 {
-	size_t i, k;
 	int rc;
 
 	if (m->n_barriers > LS_BARRIERS_MAX)
 		return ls_wire_fail(-LS_ELIMIT, "too many barriers", ret_why);
-	for (k = 0; k < m->n_barriers; k++) {
+	for (size_t k = 0; k < m->n_barriers; k++) {
 		const Lockstep__BarrierColumn *col = m->barriers[k];
 
 		if (col->n_kind_plus1 != item->count ||
 			col->n_enter_ns != item->count ||
 			col->n_inside_ns != item->count)
 			return ls_wire_fail(-LS_EPARSE, "length of a barrier", ret_why);
-		for (i = 0; i < item->count; i++) {
+		for (size_t i = 0; i < item->count; i++) {
 			if (col->kind_plus1[i] == 0)
 				continue;
 			if (item->records[i].barrier_count != k)
@@ -347,9 +341,8 @@ item_read_work(const Lockstep__Steps *m, struct ls_wire_item *item,
 	const char **ret_why)
 {
 	unsigned seen = 0;
-	size_t i, k;
 
-	for (k = 0; k < m->n_work; k++) {
+	for (size_t k = 0; k < m->n_work; k++) {
 		const Lockstep__WorkColumn *col = m->work[k];
 
 		if (col->work >= LS_WORK_COUNT)
@@ -360,7 +353,7 @@ item_read_work(const Lockstep__Steps *m, struct ls_wire_item *item,
 		if (col->n_value != item->count)
 			return ls_wire_fail(-LS_EPARSE, "length of work", ret_why);
 		seen |= 1u << col->work;
-		for (i = 0; i < item->count; i++) {
+		for (size_t i = 0; i < item->count; i++) {
 			if (isnan(col->value[i]))
 				continue;
 			item->records[i].work_mask |= (uint8_t)(1u << col->work);
@@ -402,10 +395,9 @@ item_read_steps(const Lockstep__Steps *m, struct ls_wire_item *item,
 	const char **ret_why)
 {
 	uint64_t step = 0, begin = 0;
-	size_t i;
 	int rc;
 
-	for (i = 0; i < item->count; i++) {
+	for (size_t i = 0; i < item->count; i++) {
 		step += (uint64_t)m->step[i];
 		begin += (uint64_t)m->t_begin_ns[i];
 		item->records[i].step = step;
@@ -419,7 +411,7 @@ item_read_steps(const Lockstep__Steps *m, struct ls_wire_item *item,
 		rc = item_read_work(m, item, ret_why);
 	if (rc == 0)
 		rc = item_read_peers(m, item, ret_why);
-	for (i = 0; i < item->count && rc == 0; i++)
+	for (size_t i = 0; i < item->count && rc == 0; i++)
 		rc = ls_record_check(&item->records[i], ret_why);
 	return rc;
 }

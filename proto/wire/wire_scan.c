@@ -13,9 +13,8 @@ static bool
 scan_varint(struct scan_in *in, uint64_t *ret_value)
 {
 	uint64_t v = 0;
-	unsigned shift;
 
-	for (shift = 0; shift < 64 && in->p < in->end; shift += 7) {
+	for (unsigned shift = 0; shift < 64 && in->p < in->end; shift += 7) {
 		uint8_t byte = *in->p++;
 
 		v |= (uint64_t)(byte & 0x7f) << shift;

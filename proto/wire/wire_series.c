@@ -23,14 +23,12 @@ static int
 series_pack_zoomed(Lockstep__Report *m, const struct ls_wire_report *r,
 	struct ls_arena *arena)
 {
-	size_t i;
-
 	m->zoomed =
 		ls_wire_messages(&lockstep__zoomed__descriptor, r->zoomed_count, arena);
 	if (m->zoomed == NULL)
 		return -ENOMEM;
 	m->n_zoomed = r->zoomed_count;
-	for (i = 0; i < r->zoomed_count; i++) {
+	for (size_t i = 0; i < r->zoomed_count; i++) {
 		const struct ls_wire_zoomed *from = &r->zoomed[i];
 
 		if (from->count > LS_SERIES_PER_GROUP_MAX)
@@ -47,10 +45,9 @@ static int
 series_check_zoomed(const Lockstep__Report *m, struct ls_wire_report *r,
 	const char **ret_why)
 {
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < m->n_zoomed && rc == 0; i++) {
+	for (size_t i = 0; i < m->n_zoomed && rc == 0; i++) {
 		const Lockstep__Zoomed *z = m->zoomed[i];
 
 		if (z->n_value == 0 || z->n_value > LS_SERIES_PER_GROUP_MAX)
@@ -97,7 +94,6 @@ series_pack_identity(Lockstep__Report *m, const struct ls_wire_report *r,
 	struct ls_arena *arena)
 {
 	Lockstep__Identity *identity;
-	size_t i;
 
 	if (!r->has_identity)
 		return 0;
@@ -110,7 +106,7 @@ series_pack_identity(Lockstep__Report *m, const struct ls_wire_report *r,
 	if (identity->field == NULL)
 		return -ENOMEM;
 	identity->n_field = r->identity_count;
-	for (i = 0; i < r->identity_count; i++) {
+	for (size_t i = 0; i < r->identity_count; i++) {
 		ls_wire_put(series_identity, &r->identity[i], identity->field[i]);
 		identity->field[i]->value =
 			series_identity_value(&r->identity[i], arena);
@@ -125,10 +121,9 @@ static int
 series_check_identity(const Lockstep__Identity *m, struct ls_wire_report *r,
 	const char **ret_why)
 {
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < m->n_field && rc == 0; i++)
+	for (size_t i = 0; i < m->n_field && rc == 0; i++)
 		rc = ls_wire_take(series_identity, m->field[i], &r->identity[i],
 			ret_why);
 	r->identity_count = m->n_field;

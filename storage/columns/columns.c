@@ -74,9 +74,8 @@ column_put_runs(struct ls_bits_out *o, struct column_k s, const uint64_t *u, siz
 {
 	struct column_k runs = column_k_from(4);
 	uint64_t zeros = 0;
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (u[i] == 0) {
 			zeros++;
 			continue;
@@ -151,7 +150,6 @@ ls_column_get(struct ls_bits_in *in, uint64_t *u, size_t n)
 {
 	struct column_k s;
 	unsigned kind, k;
-	size_t i;
 
 	if (n == 0)
 		return true;
@@ -166,7 +164,7 @@ ls_column_get(struct ls_bits_in *in, uint64_t *u, size_t n)
 	s = column_k_from(k);
 	if (kind == COLUMN_RUNS)
 		return column_get_runs(in, s, u, n) && !ls_bits_in_over(in);
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		u[i] = column_get(in, &s);
 	return !ls_bits_in_over(in);
 }

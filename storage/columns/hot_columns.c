@@ -15,9 +15,8 @@ hot_past_start(struct ls_hot_codec *c)
 	int rc = hot_reserve(&c->array[HOT_ARRAY_PAST], c->key_count,
 		sizeof(struct hot_past));
 	struct hot_past *past = c->array[HOT_ARRAY_PAST].data;
-	size_t i;
 
-	for (i = 0; i < c->key_count && rc == 0; i++)
+	for (size_t i = 0; i < c->key_count && rc == 0; i++)
 		past[i] = (struct hot_past){ .next = HOT_NONE };
 	return rc;
 }
@@ -104,7 +103,6 @@ int
 hot_sort(struct ls_hot_codec *c)
 {
 	uint32_t *order, *begin, at = 0, n;
-	size_t i;
 	int rc =
 		hot_reserve(&c->array[HOT_ARRAY_ORDER], c->event_count, sizeof(*order));
 
@@ -116,14 +114,14 @@ hot_sort(struct ls_hot_codec *c)
 	order = c->array[HOT_ARRAY_ORDER].data;
 	begin = c->array[HOT_ARRAY_BEGIN].data;
 	memset(begin, 0, (c->key_count + 1) * sizeof(*begin));
-	for (i = 0; i < c->event_count; i++)
+	for (size_t i = 0; i < c->event_count; i++)
 		begin[hot_events(c)[i].key]++;
-	for (i = 0; i <= c->key_count; i++) {
+	for (size_t i = 0; i <= c->key_count; i++) {
 		n = begin[i];
 		begin[i] = at;
 		at += n;
 	}
-	for (i = 0; i < c->event_count; i++)
+	for (size_t i = 0; i < c->event_count; i++)
 		order[begin[hot_events(c)[i].key]++] = (uint32_t)i;
 	return 0;
 }
@@ -151,13 +149,12 @@ static void
 hot_spans(struct ls_hot_codec *c, unsigned metric)
 {
 	struct hot_span *span = c->array[HOT_ARRAY_SPAN].data;
-	size_t i, k;
 
-	for (i = 0; i < c->shape_count; i++) {
+	for (size_t i = 0; i < c->shape_count; i++) {
 		const struct hot_shape *s = &hot_shapes(c)[i];
 
 		span[i] = (struct hot_span){ 0, 0 };
-		for (k = 0; k < s->count; k++) { /* at most 31 */
+		for (size_t k = 0; k < s->count; k++) { /* at most 31 */
 			if (hot_metrics(c)[s->metric + k] != metric)
 				continue;
 			if (span[i].end == 0)

@@ -24,11 +24,9 @@ ls_hot_codec_new(void)
 void
 ls_hot_codec_free(struct ls_hot_codec *c)
 {
-	size_t i;
-
 	if (c == NULL)
 		return;
-	for (i = 0; i < HOT_ARRAYS; i++)
+	for (size_t i = 0; i < HOT_ARRAYS; i++)
 		free(c->array[i].data);
 	ls_body_fini(&c->body);
 	free(c);
@@ -165,10 +163,9 @@ static int
 hot_shape_of(struct ls_hot_codec *c, const uint16_t *metric, size_t count,
 	uint32_t *ret_shape)
 {
-	size_t i;
 	int rc;
 
-	for (i = 0; i < c->shape_count && i < HOT_SHAPES_SOUGHT; i++) {
+	for (size_t i = 0; i < c->shape_count && i < HOT_SHAPES_SOUGHT; i++) {
 		const struct hot_shape *s = &hot_shapes(c)[i];
 
 		if (s->count == count &&
@@ -191,12 +188,10 @@ static bool
 hot_is_sound(const struct ls_hot_codec *c, int64_t id,
 	const struct ls_store_counters *counters)
 {
-	size_t i;
-
 	if (counters->count > LS_HOT_MAX ||
 		memchr(counters->host, '\0', sizeof(counters->host)) == NULL)
 		return false;
-	for (i = 0; i < counters->count; i++)
+	for (size_t i = 0; i < counters->count; i++)
 		if (counters->metric[i] >= LS_METRIC_COUNT)
 			return false;
 	return c->event_count == 0 || id > hot_events(c)[c->event_count - 1].id;

@@ -90,19 +90,18 @@ hot_get_events(struct ls_hot_codec *c, struct ls_bits_in *in, size_t events)
 {
 	struct hot_cursor at = hot_cursor_start(ls_bits_get(in, 1) != 0);
 	uint64_t u[HOT_EVENT_COLUMNS], *word = hot_word(c, 0);
-	size_t i, k;
 	int rc = hot_past_start(c);
 
 	if (rc != 0)
 		return rc;
-	for (k = 0; k < HOT_EVENT_COLUMNS; k++)
+	for (size_t k = 0; k < HOT_EVENT_COLUMNS; k++)
 		if (!ls_column_get(in, word + k * events, events))
 			return -LS_EPARSE;
-	for (i = 0; i < events; i++) {
+	for (size_t i = 0; i < events; i++) {
 		struct ls_hot_event *e = &hot_events(c)[i];
 
 		*e = (struct ls_hot_event){ .value = (uint32_t)c->value_count };
-		for (k = 0; k < HOT_EVENT_COLUMNS; k++)
+		for (size_t k = 0; k < HOT_EVENT_COLUMNS; k++)
 			u[k] = word[k * events + i];
 		if (!hot_code_event(c, &at, true, e, u) || (i > 0 && e->id <= e[-1].id))
 			return -LS_EPARSE;

@@ -48,13 +48,11 @@ _Static_assert(LS_METRIC_COUNT <= 65536, "16 bits of metrics");
 static void
 hot_put_shapes(const struct ls_hot_codec *c, struct ls_bits_out *o)
 {
-	size_t i, k;
-
-	for (i = 0; i < c->shape_count; i++) {
+	for (size_t i = 0; i < c->shape_count; i++) {
 		const struct hot_shape *s = &hot_shapes(c)[i];
 
 		ls_bits_put(o, s->count, 5);
-		for (k = 0; k < s->count; k++)
+		for (size_t k = 0; k < s->count; k++)
 			ls_bits_put(o, hot_metrics(c)[s->metric + k], 16);
 	}
 }
@@ -68,15 +66,14 @@ hot_scan(struct ls_hot_codec *c, bool read_by_key, uint64_t *ret_bits)
 {
 	struct hot_cursor at = hot_cursor_start(read_by_key);
 	uint64_t u[HOT_EVENT_COLUMNS] = { 0 }, *word = hot_word(c, 0), bits = 0;
-	size_t i, k;
 	int rc = hot_past_start(c);
 
-	for (i = 0; i < c->event_count && rc == 0; i++) {
+	for (size_t i = 0; i < c->event_count && rc == 0; i++) {
 		struct ls_hot_event e = hot_events(c)[i];
 
 		if (!hot_code_event(c, &at, false, &e, u))
 			return -LS_ERANGE; /* no table of ours */
-		for (k = 0; k < HOT_EVENT_COLUMNS; k++)
+		for (size_t k = 0; k < HOT_EVENT_COLUMNS; k++)
 			word[k * c->event_count + i] = u[k];
 		bits += ls_bits_length(u[HOT_READ]);
 	}
@@ -88,7 +85,6 @@ static int
 hot_put_events(struct ls_hot_codec *c, struct ls_bits_out *o)
 {
 	uint64_t by_key = 0, by_arrival = 0;
-	size_t k;
 	int rc = hot_scan(c, true, &by_key);
 
 	if (rc == 0)
@@ -96,7 +92,7 @@ hot_put_events(struct ls_hot_codec *c, struct ls_bits_out *o)
 	if (rc == 0 && by_key < by_arrival)
 		rc = hot_scan(c, true, &by_key);
 	ls_bits_put(o, by_key < by_arrival, 1);
-	for (k = 0; k < HOT_EVENT_COLUMNS; k++)
+	for (size_t k = 0; k < HOT_EVENT_COLUMNS; k++)
 		ls_column_put(o, hot_word(c, 0) + k * c->event_count, c->event_count);
 	return rc;
 }
@@ -200,11 +196,10 @@ static int
 hot_put_values(struct ls_hot_codec *c, struct ls_bits_out *o)
 {
 	bool there[LS_METRIC_COUNT] = { false };
-	unsigned m;
 	int rc = hot_sort(c);
 
 	ls_bits_put_number(o, hot_metrics_there(c, there));
-	for (m = 0; m < LS_METRIC_COUNT && rc == 0; m++)
+	for (unsigned m = 0; m < LS_METRIC_COUNT && rc == 0; m++)
 		if (there[m])
 			rc = hot_put_metric(c, o, m);
 	return rc;

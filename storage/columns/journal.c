@@ -157,13 +157,12 @@ ls_journal_put_hot(struct ls_journal *j, int64_t id, int64_t t_us,
 	const struct ls_store_counters *counters)
 {
 	const struct ls_store_counters *c = counters;
-	size_t i;
 	int rc = id >= j->id && c->worker_id >= 0 && c->count <= LS_HOT_MAX &&
 			c->host[0] != '\0'
 		? 0
 		: -EINVAL;
 
-	for (i = 0; i < c->count && rc == 0; i++)
+	for (size_t i = 0; i < c->count && rc == 0; i++)
 		rc = c->metric[i] < LS_METRIC_COUNT ? 0 : -EINVAL;
 	if (rc == 0)
 		rc = journal_room(j, 0);
@@ -175,9 +174,9 @@ ls_journal_put_hot(struct ls_journal *j, int64_t id, int64_t t_us,
 	journal_number(j, (uint64_t)c->worker_id);
 	journal_change(j, (uint64_t)c->read_us - (uint64_t)t_us);
 	journal_u8(j, (unsigned)c->count);
-	for (i = 0; i < c->count; i++)
+	for (size_t i = 0; i < c->count; i++)
 		journal_number(j, c->metric[i]);
-	for (i = 0; i < c->count; i++) {
+	for (size_t i = 0; i < c->count; i++) {
 		uint64_t bits;
 
 		memcpy(&bits, &c->value[i], sizeof(bits));
@@ -360,7 +359,6 @@ reader_hot(struct journal_reader *r, struct ls_journal_entry *e)
 	struct ls_store_counters *c = &e->u.counters;
 	const uint8_t *at;
 	uint64_t bits;
-	size_t i;
 
 	memset(c, 0, sizeof(*c));
 	reader_id(r, e);
@@ -370,9 +368,10 @@ reader_hot(struct journal_reader *r, struct ls_journal_entry *e)
 	c->count = reader_u8(r);
 	if (c->count > LS_HOT_MAX)
 		r->bad = true;
-	for (i = 0; i < c->count && !r->bad; i++)
+	for (size_t i = 0; i < c->count && !r->bad; i++)
 		c->metric[i] = (uint16_t)reader_below(r, LS_METRIC_COUNT - 1);
-	for (i = 0; i < c->count && (at = reader_bytes(r, sizeof(bits))) != NULL; i++) {
+	for (size_t i = 0; i < c->count && (at = reader_bytes(r, sizeof(bits))) != NULL;
+		i++) {
 		memcpy(&bits, at, sizeof(bits));
 		bits = le64toh(bits);
 		memcpy(&c->value[i], &bits, sizeof(bits));

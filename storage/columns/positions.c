@@ -195,10 +195,9 @@ ls_positions_load(struct ls_positions *p, sqlite3 *db, const char *schema)
 		{ "id, body", "journal", positions_row_journal },
 	};
 	char sql[128];
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < sizeof(tables) / sizeof(tables[0]) && rc == 0; i++) {
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]) && rc == 0; i++) {
 		struct ls_sql_rows rows;
 
 		(void)snprintf(sql, sizeof(sql), "SELECT %s FROM %s.%s",

@@ -151,11 +151,9 @@ rollup_is_row(const struct ls_rollup_row *r)
 static bool
 rollup_is_encodable(const struct ls_rollup_row *rows, size_t count)
 {
-	size_t i;
-
 	if (count == 0 || count > LS_ROLLUP_ROWS_MAX)
 		return false;
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		if (!rollup_is_row(&rows[i]) ||
 			(i > 0 && ls_rollup_compare(&rows[i - 1], &rows[i]) >= 0))
 			return false;
@@ -167,9 +165,8 @@ rollup_put_integers(struct ls_rollup_codec *c, struct ls_bits_out *o, int column
 	const struct ls_rollup_row *rows, size_t n)
 {
 	uint64_t *v = c->words[0];
-	size_t i;
 
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		v[i] = column == COLUMN_LABELS	? rows[i].labels_id
 			: column == COLUMN_HOST ? rows[i].host_id
 						: rows[i].count;
@@ -223,9 +220,8 @@ rollup_put_doubles(struct ls_rollup_codec *c, struct ls_bits_out *o, int column,
 	const struct ls_rollup_row *rows, size_t n)
 {
 	double *v = c->value[0], *max = c->value[1];
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		v[i] = column == COLUMN_MIN    ? rows[i].min
 			: column == COLUMN_MAX ? rows[i].max
 					       : rows[i].sum;
@@ -263,9 +259,8 @@ rollup_put_columns(struct ls_rollup_codec *c, size_t head,
 {
 	struct ls_bits_out o = { .p = c->body + head,
 		.end = c->body + sizeof(c->body) };
-	int column;
 
-	for (column = 0; column < COLUMNS; column++) {
+	for (int column = 0; column < COLUMNS; column++) {
 		const uint8_t *begin = o.p;
 
 		rollup_put_column(c, &o, column, rows, count);
@@ -291,11 +286,10 @@ rollup_put_head(const struct rollup_head *h, uint8_t *body, size_t body_len,
 {
 	uint8_t *place = body + 1 + h->count_bytes;
 	const uint8_t *begin = body + h->bytes;
-	int column;
 
 	body[0] = h->version;
 	ls_bytes_put(body + 1, count, h->count_bytes);
-	for (column = 0; column < COLUMNS; column++, place += h->place_bytes) {
+	for (int column = 0; column < COLUMNS; column++, place += h->place_bytes) {
 		ls_bytes_put(place, len[column], h->len_bytes);
 		if (h->column_sums)
 			ls_bytes_put(place + 4, crc32_z(0, begin, len[column]), 4);
@@ -341,7 +335,6 @@ rollup_get_head(const uint8_t *body, size_t len, struct rollup_column *column,
 		: &rollup_long;
 	const uint8_t *place = body + 1 + h->count_bytes;
 	size_t at = h->bytes, rows;
-	int i;
 
 	if (len > 0 && body[0] != h->version)
 		return -LS_EVERSION;
@@ -354,7 +347,7 @@ rollup_get_head(const uint8_t *body, size_t len, struct rollup_column *column,
 		return -LS_EPARSE;
 	if (rows > LS_ROLLUP_ROWS_MAX)
 		return -LS_ELIMIT;
-	for (i = 0; i < COLUMNS; i++, place += h->place_bytes) {
+	for (int i = 0; i < COLUMNS; i++, place += h->place_bytes) {
 		column[i].p = body + at;
 		column[i].len = ls_bytes_get(place, h->len_bytes);
 		column[i].is_checked = !h->column_sums;
@@ -383,11 +376,10 @@ rollup_get_integers(struct ls_rollup_codec *c, struct ls_bits_in *in, uint32_t *
 	size_t n)
 {
 	uint64_t *v = c->words[0], all = 0;
-	size_t i;
 
 	if (!ls_chunk_get_integers(in, v, n) || ls_bits_in_over(in))
 		return false;
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		to[i] = (uint32_t)v[i];
 		all |= v[i];
 	}
@@ -400,12 +392,11 @@ rollup_get_apart(struct ls_rollup_codec *c, struct ls_bits_in *in, const double 
 	double *v, size_t n)
 {
 	unsigned decimals = (unsigned)ls_bits_get(in, 5);
-	size_t i;
 
 	if (!ls_chunk_to_integers(max, n, decimals, c->words[0]) ||
 		!ls_chunk_get_integers(in, c->words[1], n))
 		return false;
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		c->words[1][i] = c->words[0][i] - c->words[1][i];
 	ls_chunk_from_integers(c->words[1], n, decimals, v);
 	return true;
@@ -417,7 +408,6 @@ rollup_get_doubles(struct ls_rollup_codec *c, struct ls_bits_in *in, int column,
 {
 	double *v = c->number[column - COLUMN_MIN] + at;
 	bool finite = true;
-	size_t i;
 
 	if (column == COLUMN_MIN && ls_bits_get(in, 1) != 0) {
 		if (!rollup_get_apart(c, in, c->number[COLUMN_MAX - COLUMN_MIN] + at, v,
@@ -426,7 +416,7 @@ rollup_get_doubles(struct ls_rollup_codec *c, struct ls_bits_in *in, int column,
 	} else if (!ls_chunk_get_doubles(in, &c->work, v, n)) {
 		return false;
 	}
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		finite &= fabs(v[i]) <= DBL_MAX;
 	return finite && !ls_bits_in_over(in);
 }
@@ -459,11 +449,9 @@ static bool
 rollup_has_keys(const struct ls_rollup_codec *c, const struct rollup_column *column,
 	size_t count)
 {
-	int i;
-
 	if (c->key_rows != count)
 		return false;
-	for (i = 0; i < COLUMN_COUNT; i++)
+	for (int i = 0; i < COLUMN_COUNT; i++)
 		if (column[i].len != c->key_len[i] || column[i].sum != c->key_sum[i] ||
 			memcmp(column[i].p, c->key[i], column[i].len) != 0)
 			return false;
@@ -476,9 +464,8 @@ rollup_are_keys(const struct ls_rollup_codec *c, size_t count)
 {
 	const uint32_t *labels = c->id[COLUMN_LABELS], *host = c->id[COLUMN_HOST];
 	bool good = true;
-	size_t i;
 
-	for (i = 1; i < count; i++)
+	for (size_t i = 1; i < count; i++)
 		good &= labels[i - 1] < labels[i] ||
 			(labels[i - 1] == labels[i] && host[i - 1] < host[i]);
 	return good;
@@ -516,9 +503,8 @@ static bool
 rollup_are_counts(const uint32_t *n, size_t count)
 {
 	bool good = true;
-	size_t i;
 
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		good &= n[i] > 0;
 	return good;
 }
@@ -566,12 +552,11 @@ ls_rollup_decode(struct ls_rollup_codec *c, const uint8_t *body, size_t len,
 	unsigned columns, const struct ls_rollup_row **ret_rows, size_t *ret_count)
 {
 	struct ls_rollup_columns v;
-	size_t i;
 	int rc = ls_rollup_decode_columns(c, body, len, columns, &v);
 
 	if (rc != 0)
 		return rc;
-	for (i = 0; i < v.count; i++)
+	for (size_t i = 0; i < v.count; i++)
 		c->rows[i] = (struct ls_rollup_row){ v.labels_id[i], v.host_id[i],
 			columns & LS_ROLLUP_COUNT ? v.n[i] : 0,
 			columns & LS_ROLLUP_MIN ? v.min[i] : 0,

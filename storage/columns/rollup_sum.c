@@ -98,11 +98,9 @@ sums_close(struct ls_rollup_sums *s, struct sums_minute *m)
 void
 ls_rollup_sums_clear(struct ls_rollup_sums *s)
 {
-	size_t i;
-
 	while (s->minute_count > 0)
 		sums_close(s, &s->minute[s->minute_count - 1]);
-	for (i = 0; i < s->layout_count; i++) {
+	for (size_t i = 0; i < s->layout_count; i++) {
 		s->bytes -= s->layout[i].count * sizeof(s->layout[i].columns[0]);
 		free(s->layout[i].columns);
 	}
@@ -273,10 +271,8 @@ sums_of_plain(const double *v, size_t n, struct sums_found *ret)
 static void
 sums_of_some(const double *v, const bool *present, size_t n, struct sums_found *ret)
 {
-	size_t i;
-
 	*ret = (struct sums_found){ DBL_MAX, -DBL_MAX, 0, 0 };
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (!present[i] || !isfinite(v[i]))
 			continue;
 		ret->min = v[i] < ret->min ? v[i] : ret->min;
@@ -392,12 +388,10 @@ static int
 sums_give(struct ls_rollup_sums *s, uint32_t metric_id, size_t n, ls_rollup_rows_fn *fn,
 	void *arg)
 {
-	size_t i;
-
 	if (n == 0)
 		return 0;
 	n = sums_order(s->rows, n);
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		ls_rollup_tidy(&s->rows[i]);
 	return fn(arg, metric_id, s->rows, n);
 }
@@ -421,10 +415,9 @@ static int
 sums_plan_layout(struct sums_plan *p, const struct sums_layout *l, size_t from,
 	size_t to)
 {
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < l->count && rc == 0; i++) {
+	for (size_t i = 0; i < l->count && rc == 0; i++) {
 		if (l->columns[i].metric_id == 0)
 			continue;
 		rc = ls_mem_grow((void **)&p->turn, p->turns, &p->room,

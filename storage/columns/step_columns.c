@@ -16,9 +16,7 @@ step_index_start(struct step_index *x)
 void
 step_index_again(struct step_index *x)
 {
-	size_t i;
-
-	for (i = 0; i < x->worker_count; i++)
+	for (size_t i = 0; i < x->worker_count; i++)
 		x->worker[i].has_end = false;
 	x->run_begin_us = 0;
 }

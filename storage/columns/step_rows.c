@@ -44,14 +44,12 @@ step_shape_is_sound(uint64_t shape)
 static void
 step_from_shape(struct ls_record *r, uint64_t shape)
 {
-	unsigned b;
-
 	memset(r, 0, sizeof(*r));
 	r->phase_mask = (uint32_t)(shape & 0x7ff);
 	r->work_mask = shape >> 11 & 0x1f;
 	r->barrier_count = shape >> 16 & 7;
 	r->peer_count = shape >> 19 & 7;
-	for (b = 0; b < r->barrier_count; b++)
+	for (unsigned b = 0; b < r->barrier_count; b++)
 		r->barrier[b].kind = shape >> (22 + 2 * b) & 3;
 }
 
@@ -61,9 +59,7 @@ static bool
 step_get_records(struct ls_step_codec *c, size_t at, size_t n, uint16_t worker,
 	uint64_t *u, uint32_t *count)
 {
-	size_t i, column;
-
-	for (i = at; i < at + n; i++) {
+	for (size_t i = at; i < at + n; i++) {
 		struct ls_record *r = &c->records[i];
 		uint64_t step = 0, shape = 0, columns;
 
@@ -77,7 +73,7 @@ step_get_records(struct ls_step_codec *c, size_t at, size_t n, uint16_t worker,
 			(struct step_place){ worker, step_index_step(&c->index, step) };
 		columns = step_shape_columns(shape);
 		c->columns |= columns;
-		for (column = 0; columns != 0; column++, columns >>= 1)
+		for (size_t column = 0; columns != 0; column++, columns >>= 1)
 			count[column] += columns & 1;
 	}
 	return true;
@@ -125,9 +121,8 @@ step_get_columns(struct ls_step_codec *c, struct ls_bits_in *in, const uint32_t 
 	uint64_t **ret_u, bool *ret_option)
 {
 	uint64_t *u = c->words;
-	unsigned column;
 
-	for (column = 0; column < STEP_COLUMNS; column++) {
+	for (unsigned column = 0; column < STEP_COLUMNS; column++) {
 		ret_u[column] = u;
 		if (count[column] == 0)
 			continue;
@@ -212,9 +207,7 @@ step_get_work(struct step_reader *s, unsigned column)
 static void
 step_get_peers(struct step_reader *s, struct ls_record *r)
 {
-	unsigned p;
-
-	for (p = 0; p < r->peer_count; p++) {
+	for (unsigned p = 0; p < r->peer_count; p++) {
 		uint64_t rank = step_get(s, STEP_RANK + p, s->place.worker);
 
 		s->bad |= rank > UINT32_MAX;
@@ -229,14 +222,13 @@ static void
 step_get_record(struct step_reader *s, struct ls_record *r)
 {
 	uint32_t phases = r->phase_mask & ~(1u << LS_PHASE_SYNC_WAIT);
-	unsigned i;
 
 	r->t_begin_ns = step_get_ns(s, STEP_BEGIN,
 		step_base_begin(&s->c->index, s->place.worker));
-	for (i = 0; phases != 0; i++, phases >>= 1)
+	for (unsigned i = 0; phases != 0; i++, phases >>= 1)
 		if (phases & 1)
 			r->phase_ns[i] = step_get_span(s, STEP_PHASE + i, 0);
-	for (i = 0; i < r->barrier_count; i++) {
+	for (unsigned i = 0; i < r->barrier_count; i++) {
 		struct ls_record_barrier *b = &r->barrier[i];
 
 		b->enter_ns = step_get_ns(s, STEP_ENTER + i, step_base_enter(r, i));
@@ -248,7 +240,7 @@ step_get_record(struct step_reader *s, struct ls_record *r)
 			step_get_span(s, STEP_SYNC, step_base_sync(r));
 	r->duration_ns = step_get_span(s, STEP_DURATION,
 		step_base_duration(r, s->option[STEP_DURATION]));
-	for (i = 0; i < LS_WORK_COUNT; i++)
+	for (unsigned i = 0; i < LS_WORK_COUNT; i++)
 		if (r->work_mask >> i & 1)
 			r->work[i] = step_get_work(s, STEP_WORK + i);
 	step_get_peers(s, r);

@@ -108,10 +108,9 @@ step_try(struct ls_step_codec *c, size_t n, enum step_mode mode)
 {
 	struct step_predictor *p = &c->predictor[0];
 	uint64_t bits = 0;
-	size_t i;
 
 	step_predictor_start(p, mode, &c->index);
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		uint64_t v = c->value[i], base = c->base[i];
 		uint64_t u = ls_bits_fold(v - step_predict(p, base, c->at[i]));
 
@@ -127,9 +126,7 @@ static void
 step_choose(struct ls_step_codec *c, size_t n, unsigned tries, uint64_t *least,
 	enum step_mode *ret_mode)
 {
-	unsigned mode;
-
-	for (mode = 0; mode < STEP_MODES; mode++) {
+	for (unsigned mode = 0; mode < STEP_MODES; mode++) {
 		uint64_t bits, *t;
 
 		if ((tries >> mode & 1) == 0)
@@ -150,9 +147,7 @@ step_choose(struct ls_step_codec *c, size_t n, unsigned tries, uint64_t *least,
 static bool
 step_work_is_integer(const uint64_t *bits, size_t n)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		double v, back;
 
 		memcpy(&v, &bits[i], sizeof(v));
@@ -169,9 +164,8 @@ static bool
 step_work_to_values(uint64_t *value, size_t n)
 {
 	bool integer = step_work_is_integer(value, n);
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		double v;
 
 		memcpy(&v, &value[i], sizeof(v));
@@ -313,18 +307,16 @@ static int
 step_put_table(struct ls_step_codec *c, const struct ls_step_table *t,
 	struct ls_bits_out *o)
 {
-	unsigned column;
-	size_t k;
 	int rc = 0;
 
 	step_scan_runs(c, t);
-	for (k = 0; k < STEP_RUN_COLUMNS; k++)
+	for (size_t k = 0; k < STEP_RUN_COLUMNS; k++)
 		ls_column_put(o, c->words + (k + 1) * LS_STEP_ROWS_RECORDS_MAX,
 			t->run_count);
 	ls_column_put(o, c->value, t->record_count);
 	ls_column_put(o, c->residual, t->record_count);
 	step_scan_begins(c, t);
-	for (column = 0; column < STEP_COLUMNS && rc == 0; column++)
+	for (unsigned column = 0; column < STEP_COLUMNS && rc == 0; column++)
 		if ((c->columns >> column & 1) != 0)
 			rc = step_put_column(c, o, t, column);
 	return rc;

@@ -108,9 +108,8 @@ backup_all(const char *dir, const char *to, const struct ls_days *days,
 	void (*say)(void *arg, const char *line), void *arg)
 {
 	int rc, worst = 0;
-	size_t i;
 
-	for (i = 0; i < days->count; i++) {
+	for (size_t i = 0; i < days->count; i++) {
 		rc = backup_tell(dir, to, days->day[i], say, arg);
 		if (worst == 0)
 			worst = rc;

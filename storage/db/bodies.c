@@ -289,11 +289,10 @@ int
 ls_bodies_check(sqlite3 *db, char *text, size_t size)
 {
 	int64_t count = 0;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < sizeof(bodies_rules) / sizeof(bodies_rules[0]) && rc == 0;
-		i++) {
+	for (size_t i = 0;
+		i < sizeof(bodies_rules) / sizeof(bodies_rules[0]) && rc == 0; i++) {
 		rc = ls_sql_int_of(db, bodies_rules[i].sql, bodies_rules[i].values,
 			&count);
 		if (rc == 0 && count != 0) {

@@ -180,10 +180,9 @@ int
 ls_db_prepare_all(sqlite3 *db, const char *const *sql, sqlite3_stmt **stmt,
 	size_t count)
 {
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < count && rc == 0; i++)
+	for (size_t i = 0; i < count && rc == 0; i++)
 		rc = ls_db_prepare(db, sql[i], &stmt[i]);
 	return rc;
 }
@@ -191,9 +190,7 @@ ls_db_prepare_all(sqlite3 *db, const char *const *sql, sqlite3_stmt **stmt,
 void
 ls_db_finalize_all(sqlite3_stmt **stmt, size_t count)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		(void)sqlite3_finalize(stmt[i]); /* its errors were told when it ran */
 		stmt[i] = NULL;
 	}

@@ -31,10 +31,9 @@ int
 ls_kept_note(struct ls_kept *k, const char *dir, int32_t day)
 {
 	struct stat st;
-	size_t i;
 
 	memset(k, 0, sizeof(*k));
-	for (i = 0; i < LS_DAYS_SUFFIXES; i++) {
+	for (size_t i = 0; i < LS_DAYS_SUFFIXES; i++) {
 		if (!kept_stat(dir, day, i, &st))
 			continue;
 		k->dev[i] = st.st_dev;
@@ -58,9 +57,7 @@ kept_has(const struct ls_kept *k, const char *dir, int32_t day, size_t i)
 const char *
 ls_kept_lost(const struct ls_kept *k, const char *dir, int32_t day)
 {
-	size_t i;
-
-	for (i = 0; i < LS_DAYS_SUFFIXES; i++) {
+	for (size_t i = 0; i < LS_DAYS_SUFFIXES; i++) {
 		if (!kept_has(k, dir, day, i))
 			return ls_days_suffix[i];
 	}

@@ -96,7 +96,6 @@ int
 ls_migrate(sqlite3 *db, const struct ls_migrations *m, bool *ret_fresh)
 {
 	int64_t version;
-	size_t i;
 	int rc = migrate_version(db, m, &version);
 
 	if (rc != 0)
@@ -107,7 +106,7 @@ ls_migrate(sqlite3 *db, const struct ls_migrations *m, bool *ret_fresh)
 		*ret_fresh = version == 0;
 	if (version == 0)
 		rc = migrate_set(db, "application_id", m->application_id);
-	for (i = 0; i < m->count && rc == 0; i++) {
+	for (size_t i = 0; i < m->count && rc == 0; i++) {
 		if (m->steps[i].to <= version)
 			continue;
 		rc = ls_db_exec(db, m->steps[i].sql);

@@ -41,20 +41,19 @@ ls_store_record(const struct ls_store_map *map, const struct ls_record *from,
 	struct ls_record *ret_record)
 {
 	struct ls_record *r = ret_record;
-	size_t i;
 
 	*r = *from;
 	r->t_begin_ns = ls_store_map_us(map, from->t_begin_ns) * 1000;
 	r->duration_ns = rows_span_ns(from->duration_ns);
-	for (i = 0; i < LS_PHASE_COUNT; i++)
+	for (size_t i = 0; i < LS_PHASE_COUNT; i++)
 		r->phase_ns[i] = rows_span_ns(from->phase_ns[i]);
-	for (i = 0; i < r->barrier_count; i++) {
+	for (size_t i = 0; i < r->barrier_count; i++) {
 		r->barrier[i].enter_ns =
 			ls_store_map_us(map, r->barrier[i].enter_ns) * 1000;
 		r->barrier[i].exit_ns =
 			ls_store_map_us(map, r->barrier[i].exit_ns) * 1000;
 	}
-	for (i = 0; i < r->peer_count; i++) {
+	for (size_t i = 0; i < r->peer_count; i++) {
 		struct ls_record_peer *p = &r->peer[i];
 
 		if (p->recv_wait_ns != UINT64_MAX) /* else not measured */
@@ -150,9 +149,7 @@ ls_write_push_day(enum ls_write_kind kind, int32_t day, ls_write_push_fn *push,
 static void
 write_free_pack(struct ls_store_pack *p)
 {
-	size_t i;
-
-	for (i = 0; i < p->step_rows_count; i++)
+	for (size_t i = 0; i < p->step_rows_count; i++)
 		free(p->step_rows[i].body);
 	free(p->step_rows);
 	free(p->hot_rows.body);
@@ -163,9 +160,7 @@ write_free_pack(struct ls_store_pack *p)
 void
 ls_store_rollup_free(struct ls_store_rollup *r)
 {
-	size_t i;
-
-	for (i = 0; i < r->count; i++)
+	for (size_t i = 0; i < r->count; i++)
 		free(r->rows[i].data);
 	free(r->rows);
 }
@@ -174,9 +169,8 @@ static void
 write_free_report(struct ls_store_report *r)
 {
 	struct ls_write *w;
-	size_t i;
 
-	for (i = 0; i < r->chunk_count; i++)
+	for (size_t i = 0; i < r->chunk_count; i++)
 		free(r->chunks[i].series);
 	while ((w = r->workers) != NULL) {
 		r->workers = w->next;

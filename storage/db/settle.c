@@ -42,10 +42,9 @@ void
 ls_settle_days(const char *dir, int32_t open_day)
 {
 	struct ls_days days;
-	size_t i;
 	int rc = ls_days_newest(dir, &days);
 
-	for (i = 0; rc == 0 && i < days.count; i++) {
+	for (size_t i = 0; rc == 0 && i < days.count; i++) {
 		if (days.day[i] < open_day && ls_days_wal_bytes(dir, days.day[i]) > 0 &&
 			!ls_days_wal_is_alone(dir, days.day[i]))
 			settle_day(dir, days.day[i]);

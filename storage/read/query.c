@@ -141,11 +141,9 @@ query_forget(struct query_open *o)
 void
 ls_query_close(struct ls_query *q)
 {
-	size_t i;
-
 	if (q == NULL)
 		return;
-	for (i = 0; i < LS_QUERY_DAYS_OPEN; i++)
+	for (size_t i = 0; i < LS_QUERY_DAYS_OPEN; i++)
 		query_forget(&q->days[i]);
 	ls_db_close(q->state);
 	ls_unit_reader_fini(&q->reader);
@@ -179,9 +177,8 @@ static struct query_open *
 query_room(struct ls_query *q)
 {
 	struct query_open *room = NULL;
-	size_t i;
 
-	for (i = 0; i < LS_QUERY_DAYS_OPEN; i++) {
+	for (size_t i = 0; i < LS_QUERY_DAYS_OPEN; i++) {
 		struct query_open *o = &q->days[i];
 
 		if (o->day == NULL)
@@ -198,9 +195,7 @@ query_room(struct ls_query *q)
 static struct query_open *
 query_place(struct ls_query *q, int32_t day, const struct stat *st)
 {
-	size_t i;
-
-	for (i = 0; i < LS_QUERY_DAYS_OPEN; i++) {
+	for (size_t i = 0; i < LS_QUERY_DAYS_OPEN; i++) {
 		struct query_open *o = &q->days[i];
 
 		if (o->day == NULL || o->number != day)

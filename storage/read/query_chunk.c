@@ -86,9 +86,8 @@ static int
 chunk_newest(void *arg, const struct ls_query_chunk *c)
 {
 	struct chunk_newest *n = arg;
-	size_t i;
 
-	for (i = 0; i < n->count; i++) {
+	for (size_t i = 0; i < n->count; i++) {
 		if (n->dictionary[i] == c->dictionary)
 			return 0;
 	}
@@ -132,10 +131,9 @@ ls_query_newest_chunks(struct ls_query *q, const char *host, int64_t keep_us,
 	struct chunk_newest n = { .keep_us = keep_us, .fn = fn, .arg = arg };
 	struct ls_days days = { 0 };
 	struct ls_query_day *d;
-	size_t i;
 	int rc = ls_query_days(q, &days);
 
-	for (i = days.count; i > 0 && rc == 0 && n.count == 0; i--) {
+	for (size_t i = days.count; i > 0 && rc == 0 && n.count == 0; i--) {
 		rc = ls_query_day_of(q, days.day[i - 1], &d);
 		if (rc == 0)
 			rc = chunk_newest_of(d, days.day[i - 1], host, &n);

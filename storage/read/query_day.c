@@ -209,10 +209,9 @@ int
 ls_query_ledgers(struct ls_query *q, ls_query_ledger_fn *fn, void *arg)
 {
 	struct ls_query_day *d;
-	size_t i;
 	int rc = query_newest_positions(q, &d);
 
-	for (i = 0; rc == 0 && d != NULL && i < d->positions.ledger_count; i++)
+	for (size_t i = 0; rc == 0 && d != NULL && i < d->positions.ledger_count; i++)
 		rc = fn(arg, &d->positions.ledgers[i]);
 	return rc;
 }
@@ -221,10 +220,9 @@ int
 ls_query_rings(struct ls_query *q, ls_query_ring_fn *fn, void *arg)
 {
 	struct ls_query_day *d;
-	size_t i;
 	int rc = query_newest_positions(q, &d);
 
-	for (i = 0; rc == 0 && d != NULL && i < d->positions.ring_count; i++)
+	for (size_t i = 0; rc == 0 && d != NULL && i < d->positions.ring_count; i++)
 		rc = fn(arg, &d->positions.rings[i]);
 	return rc;
 }
@@ -234,13 +232,12 @@ ls_query_max_worker(struct ls_query *q, int64_t *ret_id)
 {
 	struct ls_query_day *d;
 	int64_t max = 0;
-	size_t i;
 	int rc = ls_sql_int_of(ls_query_state_db(q), "SELECT max(id) FROM worker", NULL,
 		&max);
 
 	if (rc == 0)
 		rc = query_newest_positions(q, &d);
-	for (i = 0; rc == 0 && d != NULL && i < d->positions.ring_count; i++)
+	for (size_t i = 0; rc == 0 && d != NULL && i < d->positions.ring_count; i++)
 		if (d->positions.rings[i].worker_id > max)
 			max = d->positions.rings[i].worker_id;
 	if (rc == 0)
@@ -389,10 +386,9 @@ query_pass_over(struct ls_query_day *d, int64_t id, int rc)
 static int
 query_load_rows(struct ls_query_day *d, int64_t lo, int64_t hi)
 {
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < QUERY_TABLES && rc == 0; i++) {
+	for (size_t i = 0; i < QUERY_TABLES && rc == 0; i++) {
 		struct ls_sql_rows rows = ls_sql_again(d->stmt[i],
 			LS_SQL_VALUES(ls_sql_int(lo), ls_sql_int(hi)));
 

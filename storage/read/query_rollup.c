@@ -42,9 +42,7 @@ struct ls_rollup_reader {
 static void
 names_fini(struct rollup_names *n)
 {
-	size_t i;
-
-	for (i = 0; i < n->ids; i++)
+	for (size_t i = 0; i < n->ids; i++)
 		free(n->name[i]);
 	free(n->name);
 	free(n->wanted);
@@ -70,11 +68,9 @@ ls_rollup_reader_new(struct ls_query *q)
 void
 ls_rollup_reader_free(struct ls_rollup_reader *r)
 {
-	size_t i;
-
 	if (r == NULL)
 		return;
-	for (i = 0; i < LS_ROLLUP_NAME_DAYS; i++) {
+	for (size_t i = 0; i < LS_ROLLUP_NAME_DAYS; i++) {
 		names_fini(&r->day[i].host);
 		names_fini(&r->day[i].labels);
 	}
@@ -124,10 +120,8 @@ names_load(struct rollup_names *n, sqlite3 *db, const char *sql)
 static void
 names_choose(struct rollup_names *n, bool (*choose)(void *, const char *), void *arg)
 {
-	size_t i;
-
 	n->all = true;
-	for (i = 0; i < n->ids; i++) {
+	for (size_t i = 0; i < n->ids; i++) {
 		n->wanted[i] = n->name[i] != NULL &&
 			(choose == NULL || choose(arg, n->name[i]));
 		n->all = n->all && (n->wanted[i] || n->name[i] == NULL);
@@ -140,10 +134,9 @@ rollup_names_of(struct ls_rollup_reader *r, sqlite3 *db, int32_t day,
 	struct rollup_day **ret_day)
 {
 	struct rollup_day *d = &r->day[0];
-	size_t i;
 	int rc;
 
-	for (i = 0; i < LS_ROLLUP_NAME_DAYS; i++) {
+	for (size_t i = 0; i < LS_ROLLUP_NAME_DAYS; i++) {
 		if (r->day[i].day == day) {
 			d = &r->day[i];
 			break;
@@ -183,9 +176,7 @@ rollup_knows(const struct rollup_names *n, uint32_t id)
 static bool
 rollup_has_labels(const struct rollup_day *d, const struct ls_rollup_columns *c)
 {
-	size_t i;
-
-	for (i = 0; i < c->count; i++) {
+	for (size_t i = 0; i < c->count; i++) {
 		if ((i == 0 || c->labels_id[i] != c->labels_id[i - 1]) &&
 			rollup_knows(&d->labels, c->labels_id[i]))
 			return true;
@@ -301,12 +292,11 @@ ls_rollup_read(struct ls_rollup_reader *r, const struct ls_rollup_wanted *wanted
 	ls_rollup_part_fn *fn, void *arg, uint64_t *ret_bad)
 {
 	struct ls_days days = { 0 };
-	size_t i;
 	int rc = ls_query_days(r->q, &days);
 
 	*ret_bad = 0;
 	/* what was measured on a day is committed on that or a later one */
-	for (i = 0; rc == 0 && i < days.count; i++)
+	for (size_t i = 0; rc == 0 && i < days.count; i++)
 		if (ls_days_begin_us(days.day[i]) + 24 * 3600 * 1000000ll >
 			wanted->from_us - 60 * 1000000ll)
 			rc = rollup_read_day(r, days.day[i], wanted, fn, arg, ret_bad);

@@ -66,9 +66,7 @@ ls_query_series_new(struct ls_query *q)
 static void
 series_forget(struct ls_query_series *s)
 {
-	size_t i;
-
-	for (i = 0; i < s->known_count; i++) {
+	for (size_t i = 0; i < s->known_count; i++) {
 		ls_query_dictionary_fini(&s->known[i]->dictionary);
 		free(s->known[i]);
 	}
@@ -128,9 +126,8 @@ series_dictionary(struct ls_query_series *s, int32_t day, uint64_t hash,
 	const struct series_known **ret_known)
 {
 	struct series_known *k;
-	size_t i;
 
-	for (i = 0; i < s->known_count; i++) {
+	for (size_t i = 0; i < s->known_count; i++) {
 		if (s->known[i]->hash == hash && s->known[i]->day == day) {
 			*ret_known = s->known[i];
 			return 0;
@@ -142,7 +139,7 @@ series_dictionary(struct ls_query_series *s, int32_t day, uint64_t hash,
 	k->day = day;
 	k->hash = hash;
 	k->rc = ls_query_dictionary(s->query, day, hash, &k->dictionary);
-	for (i = 0; k->rc == 0 && i < k->dictionary.count; i++) {
+	for (size_t i = 0; k->rc == 0 && i < k->dictionary.count; i++) {
 		k->is_wanted[i] = s->wanted(s->wanted_arg, k->dictionary.group,
 			k->dictionary.series[i]);
 		if (k->is_wanted[i])
@@ -190,7 +187,6 @@ series_chunk(struct series_visit *v, struct ls_query_day *d, struct ls_query_chu
 	const struct series_known *k = NULL;
 	struct ls_query_column column = { 0 };
 	struct ls_chunk_table t;
-	size_t i;
 	int rc = series_dictionary(s, c->day, c->dictionary, &k);
 
 	if (rc != 0)
@@ -214,7 +210,8 @@ series_chunk(struct series_visit *v, struct ls_query_day *d, struct ls_query_chu
 	}
 	series_rows(v, c, &t, &column);
 	column.group = k->dictionary.group;
-	for (i = 0; i < k->wanted_count && rc == 0 && column.to > column.from; i++) {
+	for (size_t i = 0; i < k->wanted_count && rc == 0 && column.to > column.from;
+		i++) {
 		column.series = k->dictionary.series[k->wanted[i]];
 		column.value = t.value + k->wanted[i] * t.stride;
 		column.present = t.present + k->wanted[i] * t.stride;
@@ -291,9 +288,8 @@ ls_query_series_visit(struct ls_query_series *s, const struct ls_query_span *spa
 	struct ls_days days = { 0 };
 	int rc = ls_query_days(s->query, &days);
 	int32_t first = ls_days_of(span->from_us - SERIES_SLACK_US);
-	size_t i;
 
-	for (i = 0; rc == 0 && i < days.count; i++) {
+	for (size_t i = 0; rc == 0 && i < days.count; i++) {
 		if (days.day[i] >= first)
 			rc = series_day(&v, days.day[i]);
 	}

@@ -24,10 +24,9 @@ struct step_visit {
 static int
 step_give(struct step_visit *v, int64_t id, const struct ls_store_steps *steps)
 {
-	uint32_t i;
 	int rc = 0;
 
-	for (i = 0; i < steps->count && rc == 0; i++) {
+	for (uint32_t i = 0; i < steps->count && rc == 0; i++) {
 		if (steps->records[i].step == v->ask->step)
 			rc = v->fn(v->arg, id, steps->worker_id, &steps->records[i]);
 	}
@@ -38,7 +37,6 @@ step_give(struct step_visit *v, int64_t id, const struct ls_store_steps *steps)
 static int
 step_journal_body(struct step_visit *v, int64_t id, const uint8_t *body, size_t len)
 {
-	size_t i;
 	int rc;
 
 	ls_span_reset(&v->span);
@@ -54,7 +52,7 @@ step_journal_body(struct step_visit *v, int64_t id, const uint8_t *body, size_t 
 			(int)v->day, ls_err_text(rc));
 		return 0;
 	}
-	for (i = 0; i < v->span.count && rc == 0; i++) {
+	for (size_t i = 0; i < v->span.count && rc == 0; i++) {
 		if (v->span.events[i].kind == LS_EVENT_STEPS)
 			rc = step_give(v, v->span.events[i].id, v->span.events[i].what);
 	}
@@ -85,7 +83,6 @@ step_packed_body(struct step_visit *v, int64_t id, const uint8_t *body, size_t l
 	struct ls_step_table t;
 	const struct ls_record *r;
 	size_t i;
-	uint32_t k;
 	int rc = ls_unit_reader_steps(ls_query_unit_reader(v->query), body, len, &t);
 
 	if (rc == -ENOMEM)
@@ -97,7 +94,7 @@ step_packed_body(struct step_visit *v, int64_t id, const uint8_t *body, size_t l
 		return 0;
 	}
 	for (i = 0, r = t.records; i < t.run_count && rc == 0; i++) {
-		for (k = 0; k < t.runs[i].count && rc == 0; k++, r++) {
+		for (uint32_t k = 0; k < t.runs[i].count && rc == 0; k++, r++) {
 			if (r->step == v->ask->step)
 				rc = v->fn(v->arg, t.runs[i].id, t.runs[i].worker_id,
 					r);

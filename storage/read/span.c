@@ -74,11 +74,10 @@ span_add_records(struct ls_span *s, const struct ls_journal_entry *e,
 	const struct ls_store_item *row = &e->u.item;
 	struct ls_store_steps *steps = ls_span_take(s, 1, sizeof(*steps));
 	struct ls_record *mapped = ls_span_take(s, count, sizeof(*mapped));
-	uint64_t i;
 
 	if (steps == NULL || mapped == NULL)
 		return ls_span_error(s);
-	for (i = 0; i < count; i++)
+	for (uint64_t i = 0; i < count; i++)
 		ls_store_record(&row->map, &records[i], &mapped[i]);
 	steps->worker_id = row->worker_id;
 	steps->first_index = row->first_index;
@@ -180,10 +179,9 @@ ls_span_give(const struct ls_span *s, int64_t lo, int64_t hi, ls_query_event_fn 
 	void *arg)
 {
 	struct ls_store_event e;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < s->count && rc == 0; i++) {
+	for (size_t i = 0; i < s->count && rc == 0; i++) {
 		const struct ls_span_event *from = &s->events[i];
 
 		if (from->id < lo || from->id > hi)

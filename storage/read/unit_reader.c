@@ -46,7 +46,6 @@ unit_load_steps(struct ls_unit_reader *r, const void *body, size_t len,
 {
 	struct ls_step_table t;
 	struct ls_record *records;
-	size_t i;
 	int rc = ls_unit_reader_steps(r, body, len, &t);
 
 	if (rc != 0)
@@ -55,7 +54,7 @@ unit_load_steps(struct ls_unit_reader *r, const void *body, size_t len,
 	if (records == NULL)
 		return ls_span_error(span);
 	memcpy(records, t.records, t.record_count * sizeof(*records));
-	for (i = 0; i < t.run_count && rc == 0; i++) {
+	for (size_t i = 0; i < t.run_count && rc == 0; i++) {
 		rc = unit_add_run(span, &t.runs[i], records);
 		records += t.runs[i].count;
 	}

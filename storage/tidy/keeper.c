@@ -34,9 +34,8 @@ static bool
 keeper_round(struct ls_keeper *k)
 {
 	bool more = false;
-	size_t i;
 
-	for (i = 0; i < k->count && !ls_queue_is_done(k->end); i++) {
+	for (size_t i = 0; i < k->count && !ls_queue_is_done(k->end); i++) {
 		bool again = false;
 		int rc = k->work[i].turn(k->work[i].arg, &again);
 
@@ -77,7 +76,6 @@ ls_keeper_open(const struct ls_keeper_work *work, size_t count,
 	struct ls_keeper **ret_keeper)
 {
 	struct ls_keeper *k;
-	size_t i;
 	int rc = -ENOMEM;
 
 	if (count > LS_KEEPER_TURNS_MAX)
@@ -85,7 +83,7 @@ ls_keeper_open(const struct ls_keeper_work *work, size_t count,
 	k = calloc(1, sizeof(*k));
 	if (k == NULL)
 		return rc;
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		k->work[i] = work[i];
 	k->count = count;
 	k->end = ls_queue_new(1);

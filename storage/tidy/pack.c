@@ -95,7 +95,6 @@ void
 ls_pack_reset(struct ls_pack *p)
 {
 	struct pack_job *job;
-	size_t i;
 
 	while ((job = p->job) != NULL) {
 		p->job = job->next;
@@ -104,7 +103,7 @@ ls_pack_reset(struct ls_pack *p)
 		pack_free_table(&job->young);
 		free(job);
 	}
-	for (i = 0; i < p->row_count; i++)
+	for (size_t i = 0; i < p->row_count; i++)
 		free(p->rows[i].body);
 	ls_hot_rows_reset(p->hot);
 	ls_positions_fini(&p->positions);

@@ -275,7 +275,6 @@ void
 ls_packer_told(struct ls_packer *p, const struct ls_write *m)
 {
 	const struct ls_store_pack *pack = &m->u.pack;
-	size_t i;
 
 	p->waiting = false;
 	if (m->rc != 0) {
@@ -284,7 +283,7 @@ ls_packer_told(struct ls_packer *p, const struct ls_write *m)
 	}
 	p->stats.units++;
 	p->stats.records += pack->records;
-	for (i = 0; i < pack->step_rows_count; i++)
+	for (size_t i = 0; i < pack->step_rows_count; i++)
 		p->stats.bytes += pack->step_rows[i].len;
 	p->stats.hot_bytes += pack->hot_rows.len;
 }

@@ -200,9 +200,8 @@ repack_follows(const struct repack_rows *w, const struct ls_chunk_table *t,
 	const struct ls_store_map *map)
 {
 	int64_t last = w->rows > 0 ? (int64_t)w->t_ns[w->rows - 1] : 0;
-	size_t i;
 
-	for (i = 0; i < t->rows; i++) {
+	for (size_t i = 0; i < t->rows; i++) {
 		int64_t ns = ls_store_map_ns(map, (int64_t)t->t_mono_ns[i]);
 
 		if (ns < last)
@@ -216,12 +215,10 @@ static void
 repack_add(struct repack_rows *w, const struct ls_chunk_table *t,
 	const struct repack_chunk *c)
 {
-	size_t i, k;
-
-	for (i = 0; i < t->rows; i++)
+	for (size_t i = 0; i < t->rows; i++)
 		w->t_ns[w->rows + i] =
 			(uint64_t)ls_store_map_ns(&c->map, (int64_t)t->t_mono_ns[i]);
-	for (k = 0; k < t->columns; k++) {
+	for (size_t k = 0; k < t->columns; k++) {
 		size_t to = k * LS_CHUNK_ROWS_MAX + w->rows, from = k * t->stride;
 
 		memcpy(w->value + to, t->value + from, t->rows * sizeof(*w->value));
@@ -352,11 +349,10 @@ static int
 repack_tables_copy(struct repack *r)
 {
 	char sql[128];
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < sizeof(repack_tables) / sizeof(repack_tables[0]) && rc == 0;
-		i++) {
+	for (size_t i = 0;
+		i < sizeof(repack_tables) / sizeof(repack_tables[0]) && rc == 0; i++) {
 		(void)snprintf(sql, sizeof(sql),
 			"INSERT INTO main.%s SELECT * FROM old.%s", repack_tables[i],
 			repack_tables[i]);
@@ -469,13 +465,12 @@ ls_repack_all(const char *dir, void (*say)(void *arg, const char *line), void *a
 	struct ls_repack_stats stats;
 	char line[256];
 	enum ls_repack_state state;
-	size_t i;
 	int lock = -1, worst = 0;
 	int rc = ls_days_lock(dir, &lock);
 
 	if (rc == 0)
 		rc = ls_days_newest(dir, &days);
-	for (i = 0; rc == 0 && i + 1 < days.count; i++) {
+	for (size_t i = 0; rc == 0 && i + 1 < days.count; i++) {
 		int one = ls_repack_look(dir, days.day[i], &state);
 
 		if (one == 0 && state == LS_REPACK_DONE)

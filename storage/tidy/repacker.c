@@ -60,11 +60,10 @@ repacker_next(struct ls_repacker *r, int64_t wall_us, int32_t *ret_day)
 {
 	struct ls_days days;
 	enum ls_repack_state state = LS_REPACK_DONE;
-	size_t i;
 	int rc = ls_days_newest(r->dir, &days);
 
 	*ret_day = 0;
-	for (i = 0; rc == 0 && i + 1 < days.count && *ret_day == 0; i++) {
+	for (size_t i = 0; rc == 0 && i + 1 < days.count && *ret_day == 0; i++) {
 		int32_t day = days.day[i];
 		int64_t over_us = wall_us - ls_days_begin_us(day) - REPACKER_DAY_US;
 

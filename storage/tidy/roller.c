@@ -194,7 +194,6 @@ roller_choose_day(struct ls_roller *r, int32_t *ret_next)
 {
 	struct ls_days days = { 0 };
 	bool is = false;
-	size_t i;
 	int rc = ls_query_days(r->q, &days);
 
 	*ret_next = 0;
@@ -202,7 +201,7 @@ roller_choose_day(struct ls_roller *r, int32_t *ret_next)
 		r->day = days.day[days.count > ROLLER_FILES_BACK
 				? days.count - ROLLER_FILES_BACK
 				: 0];
-	for (i = 0; rc == 0 && i < days.count && *ret_next == 0; i++) {
+	for (size_t i = 0; rc == 0 && i < days.count && *ret_next == 0; i++) {
 		is |= days.day[i] == r->day;
 		if (days.day[i] > r->day)
 			*ret_next = days.day[i];
@@ -261,10 +260,9 @@ roller_know(struct ls_roller *r, uint64_t hash, const char *text, size_t len,
 	struct ls_rollup_column *columns =
 		calloc(LS_SERIES_PER_GROUP_MAX, sizeof(*columns));
 	struct roller_dictionary *d = calloc(1, sizeof(*d));
-	size_t i;
 	int rc = columns != NULL && d != NULL ? 0 : -ENOMEM;
 
-	for (i = 0; rc == 0 && i < len && d->columns < LS_SERIES_PER_GROUP_MAX;
+	for (size_t i = 0; rc == 0 && i < len && d->columns < LS_SERIES_PER_GROUP_MAX;
 		i += strlen(text + i) + 1)
 		rc = roller_column(r, text + i, &columns[d->columns++]);
 	if (rc == 0)
@@ -436,9 +434,7 @@ roller_is_bad(int rc)
 static bool
 roller_is_put_off(const struct ls_roller *r, int64_t id)
 {
-	size_t i;
-
-	for (i = 0; i < r->put_off_count; i++)
+	for (size_t i = 0; i < r->put_off_count; i++)
 		if (r->put_off[i].id == id)
 			return true;
 	return false;
@@ -513,10 +509,9 @@ static int
 roller_retry(struct ls_roller *r, struct ls_query_day *day, int64_t now_us,
 	bool give_up)
 {
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < r->put_off_count && rc == 0 && !r->full; i++) {
+	for (size_t i = 0; i < r->put_off_count && rc == 0 && !r->full; i++) {
 		struct roller_put_off *p = &r->put_off[i];
 
 		if (p->settled)
@@ -616,9 +611,8 @@ static int64_t
 roller_next_minute(const struct ls_roller *r, int64_t now_us, bool all)
 {
 	struct ls_rollup_minute m;
-	size_t i;
 
-	for (i = 0; ls_rollup_sums_minute(r->sums, i, &m); i++)
+	for (size_t i = 0; ls_rollup_sums_minute(r->sums, i, &m); i++)
 		if (all ||
 			(now_us >= m.t_us + LS_ROLLUP_AFTER_US &&
 				now_us >= m.opened_us + LS_ROLLUP_LATE_US))
@@ -690,7 +684,6 @@ roller_put(struct ls_roller *r, sqlite3 *db, int64_t now_us,
 {
 	struct ls_write *m = ls_write_new(LS_WRITE_ROLLUP, now_us);
 	bool ready = false;
-	size_t i;
 	int rc = m != NULL ? 0 : -ENOMEM;
 
 	if (rc == 0 && !r->hour.is_open)
@@ -704,7 +697,7 @@ roller_put(struct ls_roller *r, sqlite3 *db, int64_t now_us,
 		return rc;
 	}
 	m->u.rollup.day = r->day;
-	for (i = 0; i < m->u.rollup.count; i++) {
+	for (size_t i = 0; i < m->u.rollup.count; i++) {
 		const struct ls_store_rollup_row *row = &m->u.rollup.rows[i];
 
 		if (row->table != LS_ROLLUP_BODY)

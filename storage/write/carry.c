@@ -25,15 +25,14 @@ static int
 carry_positions(sqlite3_stmt *const *stmt, sqlite3 *db, int64_t since_us)
 {
 	struct ls_positions p;
-	size_t i;
 	int rc;
 
 	ls_positions_init(&p);
 	rc = ls_positions_load(&p, db, "old");
-	for (i = 0; i < p.ledger_count && rc == 0; i++)
+	for (size_t i = 0; i < p.ledger_count && rc == 0; i++)
 		if (p.ledgers[i].t_us >= since_us)
 			rc = ls_insert_ledger(stmt[CARRY_LEDGER], &p.ledgers[i]);
-	for (i = 0; i < p.ring_count && rc == 0; i++)
+	for (size_t i = 0; i < p.ring_count && rc == 0; i++)
 		if (p.rings[i].t_us >= since_us)
 			rc = ls_insert_ring(stmt[CARRY_RING], &p.rings[i]);
 	ls_positions_fini(&p);

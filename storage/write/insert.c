@@ -78,16 +78,15 @@ static int
 insert_workers(sqlite3_stmt *const *stmt, struct ls_store_report *r)
 {
 	struct ls_write *w;
-	size_t i;
 	int rc = 0;
 
 	for (w = r->workers; w != NULL && rc == 0; w = w->next)
 		rc = insert_worker(stmt, &w->u.worker, w->u.worker.proposed_id);
 	if (rc != 0 || r->workers == NULL)
 		return rc;
-	for (i = 0; i < r->item_count; i++)
+	for (size_t i = 0; i < r->item_count; i++)
 		r->items[i].worker_id = insert_final_id(r, r->items[i].worker_id);
-	for (i = 0; i < r->counters_count; i++)
+	for (size_t i = 0; i < r->counters_count; i++)
 		r->counters[i].worker_id = insert_final_id(r, r->counters[i].worker_id);
 	return 0;
 }
@@ -346,12 +345,11 @@ insert_report(struct ls_store_batch *b, const struct ls_store_report *r, int64_t
 		.seq = r->last_seq, .chunk_seq = r->last_chunk_seq, .t_us = t_us
 	};
 	struct ls_store_ring ring = { .high = 0 };
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < r->counters_count && rc == 0; i++)
+	for (size_t i = 0; i < r->counters_count && rc == 0; i++)
 		rc = insert_counters(b, &r->counters[i], t_us);
-	for (i = 0; i < r->item_count && rc == 0; i++) {
+	for (size_t i = 0; i < r->item_count && rc == 0; i++) {
 		rc = insert_item(b, &r->items[i], t_us);
 		if (rc == 0)
 			rc = insert_high(b, &r->items[i], r->item_count - i, t_us,

@@ -64,14 +64,13 @@ int
 ls_insert_chunks(struct ls_store_batch *b, const struct ls_store_report *r,
 	int64_t t_us)
 {
-	size_t i;
 	int rc;
 
 	if (r->chunk_count == 0)
 		return 0;
 	rc = ls_sql_run(b->stmt[LS_STORE_DAY_CHUNK_HOST],
 		LS_SQL_VALUES(ls_sql_text(r->host)));
-	for (i = 0; i < r->chunk_count && rc == 0; i++)
+	for (size_t i = 0; i < r->chunk_count && rc == 0; i++)
 		rc = insert_row(b, r->host, &r->chunks[i], t_us);
 	return rc;
 }

@@ -59,20 +59,19 @@ insert_hot_rows(sqlite3_stmt *s, const struct ls_store_hot_rows *r)
 int
 ls_store_put_pack(sqlite3_stmt *const *stmt, const struct ls_store_pack *p)
 {
-	size_t i;
 	int rc = insert_pack_check(stmt[LS_STORE_DAY_WHOLE], p);
 
 	if (rc == 0)
 		rc = ls_sql_run(stmt[LS_STORE_DAY_UNIT],
 			LS_SQL_VALUES(ls_sql_int(p->from_id), ls_sql_int(p->last_id),
 				ls_sql_int(p->t_us), ls_sql_u64(p->records)));
-	for (i = 0; i < p->step_rows_count && rc == 0; i++)
+	for (size_t i = 0; i < p->step_rows_count && rc == 0; i++)
 		rc = insert_step_rows(stmt[LS_STORE_DAY_STEP_ROWS], &p->step_rows[i]);
 	if (rc == 0 && p->hot_rows.n > 0)
 		rc = insert_hot_rows(stmt[LS_STORE_DAY_HOT_ROWS], &p->hot_rows);
-	for (i = 0; i < p->ledger_count && rc == 0; i++)
+	for (size_t i = 0; i < p->ledger_count && rc == 0; i++)
 		rc = ls_insert_ledger(stmt[LS_STORE_DAY_LEDGER], &p->ledgers[i]);
-	for (i = 0; i < p->ring_count && rc == 0; i++)
+	for (size_t i = 0; i < p->ring_count && rc == 0; i++)
 		rc = ls_insert_ring(stmt[LS_STORE_DAY_RING], &p->rings[i]);
 	return rc != 0 ? rc
 		       : ls_sql_run(stmt[LS_STORE_DAY_PACKED],

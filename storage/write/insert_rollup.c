@@ -72,10 +72,9 @@ int
 ls_store_put_rollup(sqlite3 *db, const struct ls_store_rollup *r)
 {
 	sqlite3_stmt *stmt[ROLLUP_STATEMENTS] = { NULL };
-	size_t i;
 	int rc = ls_db_prepare_all(db, rollup_sql, stmt, ROLLUP_STATEMENTS);
 
-	for (i = 0; i < r->count && rc == 0; i++)
+	for (size_t i = 0; i < r->count && rc == 0; i++)
 		rc = rollup_put(db, stmt, &r->rows[i]);
 	ls_db_finalize_all(stmt, ROLLUP_STATEMENTS);
 	return rc;

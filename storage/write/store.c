@@ -356,10 +356,9 @@ store_bytes(const struct ls_store *s)
 {
 	struct ls_days days;
 	uint64_t bytes = ls_days_bytes(s->dir, 0);
-	size_t i;
 
 	if (ls_days_list(s->dir, &days) == 0) {
-		for (i = 0; i < days.count; i++)
+		for (size_t i = 0; i < days.count; i++)
 			bytes += ls_days_bytes(s->dir, days.day[i]);
 	}
 	return bytes;
@@ -571,11 +570,9 @@ store_commit_state(struct ls_store *s, struct ls_write *const *batch, size_t cou
 static void
 store_count_chunks(struct ls_store *s, const struct ls_write *m)
 {
-	size_t i;
-
 	if (m->kind != LS_WRITE_REPORT)
 		return;
-	for (i = 0; i < m->u.report.chunk_count; i++) {
+	for (size_t i = 0; i < m->u.report.chunk_count; i++) {
 		s->stats.rows++;
 		if (m->u.report.chunks[i].kind != LS_WIRE_CHUNK)
 			continue;
@@ -594,11 +591,10 @@ store_put_day(struct ls_store *s, struct ls_write *const *batch, size_t count,
 		.bodies = s->bodies,
 		.next_id = s->next_id };
 	int64_t end = ls_bodies_end(s->bodies);
-	size_t i;
 	int rc = ls_db_begin(s->day_db);
 
 	ls_journal_reset(&s->journal);
-	for (i = 0; i < count && rc == 0; i++) {
+	for (size_t i = 0; i < count && rc == 0; i++) {
 		if (!store_is_of_state(batch[i]->kind))
 			rc = ls_store_put_day(&b, batch[i]);
 	}
@@ -617,7 +613,6 @@ static int
 store_commit_day(struct ls_store *s, struct ls_write *const *batch, size_t count,
 	int64_t wall_us)
 {
-	size_t i;
 	struct ls_store_batch b = { 0 };
 	int rc;
 
@@ -633,7 +628,7 @@ store_commit_day(struct ls_store *s, struct ls_write *const *batch, size_t count
 	if (rc == 0) {
 		s->stats.rows += (uint64_t)(b.next_id - s->next_id);
 		s->stats.records += b.records;
-		for (i = 0; i < count; i++)
+		for (size_t i = 0; i < count; i++)
 			store_count_chunks(s, batch[i]);
 		s->next_id = b.next_id;
 		store_checkpoint(s->day_db, &s->day_wal);
@@ -732,9 +727,7 @@ store_look_at_day(const struct ls_store *s, int32_t day)
 static void
 store_sweep(struct ls_store *s, const struct ls_days *days, int64_t wall_us)
 {
-	size_t i;
-
-	for (i = 0; i < days->count; i++) {
+	for (size_t i = 0; i < days->count; i++) {
 		if (days->day[i] != s->day &&
 			store_is_damage(store_look_at_day(s, days->day[i])))
 			ls_ignore(store_set_aside(s, days->day[i],
@@ -822,17 +815,16 @@ int
 ls_store_commit(struct ls_store *s, struct ls_write *const *batch, size_t count,
 	int64_t wall_us)
 {
-	size_t i;
 	int rc, looked;
 
-	for (i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		batch[i]->rc = -LS_EBUSY; /* not tried yet */
 	rc = s->reopen ? -LS_EREOPEN : store_commit_state(s, batch, count);
 	if (rc == 0)
 		rc = store_commit_day(s, batch, count, wall_us);
 	looked = store_look(s, wall_us);
 	if (looked != 0 && looked != -LS_EREOPEN) {
-		for (i = 0; i < count; i++)
+		for (size_t i = 0; i < count; i++)
 			batch[i]->rc = looked; /* stored where nobody finds it */
 	}
 	if (looked != 0)
@@ -842,7 +834,7 @@ ls_store_commit(struct ls_store *s, struct ls_write *const *batch, size_t count,
 		return rc;
 	}
 	s->stats.commits += count > 0;
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (batch[i]->kind == LS_WRITE_RETAIN)
 			store_retain(s, &batch[i]->u.retain, wall_us);
 	}

@@ -54,7 +54,6 @@ static int
 store_repair_rings(sqlite3 *state, const struct ls_positions *p)
 {
 	sqlite3_stmt *stmt = NULL;
-	size_t i;
 	int count = 0;
 	int rc = ls_db_prepare(state,
 		"INSERT INTO worker (id, ring_id, job_id, attempt, rank, world, chips, host, "
@@ -65,7 +64,7 @@ store_repair_rings(sqlite3 *state, const struct ls_positions *p)
 		"id = ?1)",
 		&stmt);
 
-	for (i = 0; i < p->ring_count && rc == 0; i++) {
+	for (size_t i = 0; i < p->ring_count && rc == 0; i++) {
 		rc = ls_sql_run(stmt,
 			LS_SQL_VALUES(ls_sql_int(p->rings[i].worker_id),
 				ls_sql_blob(p->rings[i].ring_id, LS_RING_ID_BYTES)));
@@ -100,7 +99,6 @@ store_repair(const char *dir, const struct ls_days *days,
 	char path[PATH_MAX], line[PATH_MAX + 256];
 	sqlite3 *state = NULL;
 	int lock_fd = -1, count = 0, rc = ls_days_lock(dir, &lock_fd);
-	size_t i;
 
 	if (rc == -LS_EBUSY)
 		return 0;
@@ -108,7 +106,7 @@ store_repair(const char *dir, const struct ls_days *days,
 		rc = ls_days_path(path, dir, 0);
 	if (rc == 0)
 		rc = ls_db_open(path, LS_DB_WRITE, &state);
-	for (i = 0; i < days->count && rc == 0; i++) {
+	for (size_t i = 0; i < days->count && rc == 0; i++) {
 		rc = store_repair_day(dir, days->day[i], state);
 		count += rc > 0 ? rc : 0;
 		rc = rc > 0 ? 0 : rc;
@@ -129,13 +127,12 @@ int
 ls_store_check(const char *dir, void (*say)(void *arg, const char *line), void *arg)
 {
 	struct ls_days days;
-	size_t i;
 	int rc, worst = ls_days_list(dir, &days);
 
 	if (worst != 0)
 		return worst;
 	worst = store_check_file(dir, 0, say, arg);
-	for (i = 0; i < days.count; i++) {
+	for (size_t i = 0; i < days.count; i++) {
 		rc = store_check_file(dir, days.day[i], say, arg);
 		if (rc != 0)
 			worst = rc;

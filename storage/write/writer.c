@@ -405,12 +405,10 @@ writer_free_message(void *item)
 void
 ls_writer_close(struct ls_writer *w)
 {
-	size_t i;
-
 	if (w == NULL)
 		return;
 	ls_writer_stop(w);
-	for (i = 0; i < w->count; i++)
+	for (size_t i = 0; i < w->count; i++)
 		ls_write_free(w->batch[i]);
 	ls_write_done_free(w->told);
 	ls_queue_free(w->in, writer_free_message);

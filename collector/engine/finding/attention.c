@@ -25,11 +25,10 @@ static bool __attribute__((format(printf, 4, 5))) attention_add(struct attention
 {
 	struct ls_attention_want *w;
 	va_list ap;
-	size_t i;
 
 	if (host[0] == '\0' || a->count == a->max)
 		return false;
-	for (i = 0; i < a->count; i++) {
+	for (size_t i = 0; i < a->count; i++) {
 		if (strcmp(a->wants[i].host, host) == 0)
 			return false;
 	}
@@ -73,9 +72,7 @@ static size_t
 attention_slot(const struct attention *a, const struct ls_job *j,
 	const struct ls_finding *f)
 {
-	size_t s;
-
-	for (s = 0; s < j->count; s++) {
+	for (size_t s = 0; s < j->count; s++) {
 		const struct ls_worker_info *info = &a->e->workers[j->slots[s]].info;
 
 		if (info->rank == f->who.rank && strcmp(info->host, f->who.host) == 0)

@@ -210,8 +210,6 @@ static bool
 stats_bins_fill(struct stats_bins *b, const double *v, size_t n,
 	const struct ls_stats_spread *s)
 {
-	size_t i;
-
 	if (n < STATS_BINS / 4 || n > UINT32_MAX || !isfinite(s->mean))
 		return false;
 	b->min = s->min;
@@ -220,9 +218,9 @@ stats_bins_fill(struct stats_bins *b, const double *v, size_t n,
 		return false;
 	memset(b->before, 0, sizeof(b->before));
 	memset(b->wanted, 0, sizeof(b->wanted));
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		b->before[stats_bin(b, v[i]) + 1]++;
-	for (i = 0; i < STATS_BINS; i++)
+	for (size_t i = 0; i < STATS_BINS; i++)
 		b->before[i + 1] += b->before[i];
 	return true;
 }
@@ -248,13 +246,12 @@ static void
 stats_bins_gather(struct stats_bins *b, const double *v, size_t n, double *work)
 {
 	uint32_t at = 0;
-	size_t i;
 
-	for (i = 0; i < STATS_BINS; i++) {
+	for (size_t i = 0; i < STATS_BINS; i++) {
 		b->end[i] = at;
 		at += b->wanted[i] ? b->before[i + 1] - b->before[i] : 0;
 	}
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		size_t bin = stats_bin(b, v[i]);
 
 		if (b->wanted[bin])

@@ -206,14 +206,13 @@ agent_add_identity(struct sim_agent *a, const struct sim_plan *plan,
 		const char *key, *value;
 	} told[] = { { "host", r->host }, { "job", plan->options->job },
 		{ "global_worker", number } };
-	size_t i;
 
 	a->report_identity = !a->identity_known;
 	if (!a->report_identity)
 		return;
 	(void)snprintf(number, sizeof(number), "%u", a->index);
 	memset(field, 0, 3 * sizeof(*field));
-	for (i = 0; i < 3; i++) {
+	for (size_t i = 0; i < 3; i++) {
 		(void)snprintf(field[i].key, sizeof(field[i].key), "%s", told[i].key);
 		(void)snprintf(field[i].value, sizeof(field[i].value), "%s",
 			told[i].value);
@@ -300,9 +299,6 @@ static void
 agent_take_asked(struct sim_agent *a, const struct sim_plan *plan,
 	const struct ls_wire_ack *ack)
 {
-	size_t i;
-	unsigned g;
-
 	if (ack->status == LS_ACK_OK) {
 		a->worker_known = a->worker_known || a->report_worker;
 		a->identity_known = a->identity_known || a->report_identity;
@@ -312,8 +308,8 @@ agent_take_asked(struct sim_agent *a, const struct sim_plan *plan,
 		a->worker_known = false;
 	if (ack->need_identity)
 		a->identity_known = false;
-	for (i = 0; i < ack->need_dictionary_count; i++) {
-		for (g = 0; g < SIM_GROUPS; g++) {
+	for (size_t i = 0; i < ack->need_dictionary_count; i++) {
+		for (unsigned g = 0; g < SIM_GROUPS; g++) {
 			if (sim_shape_group(plan->shape, g)->hash ==
 				ack->need_dictionary[i])
 				a->dictionary[g] = true;

@@ -204,10 +204,9 @@ static int
 agent_take_minute(struct sim_agent *a, struct sim_plan *plan, uint64_t begin_ns,
 	struct sim_counts *counts)
 {
-	unsigned g;
 	int rc = 0;
 
-	for (g = 0; g < SIM_GROUPS && rc == 0; g++) {
+	for (unsigned g = 0; g < SIM_GROUPS && rc == 0; g++) {
 		const struct sim_group *group = sim_shape_group(plan->shape, g);
 		struct ls_wire_chunk_item item = {
 			.kind = LS_WIRE_CHUNK, .hash = group->hash, .rows = SIM_ROWS

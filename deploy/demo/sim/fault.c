@@ -81,9 +81,7 @@ fault_steps(const char **text, struct sim_fault *f)
 static int
 fault_kind(const char *text, size_t len, struct sim_fault *f)
 {
-	unsigned k;
-
-	for (k = 0; k < SIM_FAULT_COUNT; k++) {
+	for (unsigned k = 0; k < SIM_FAULT_COUNT; k++) {
 		const char *name = sim_fault_info((enum sim_fault_kind)k)->name;
 
 		if (strlen(name) == len && memcmp(name, text, len) == 0) {

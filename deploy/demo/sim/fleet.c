@@ -17,10 +17,8 @@
 static void
 fleet_count_waiting(struct sim_fleet *f)
 {
-	uint32_t i;
-
 	f->sums.unacked_items = 0;
-	for (i = 0; i < f->count; i++)
+	for (uint32_t i = 0; i < f->count; i++)
 		f->sums.unacked_items +=
 			f->links[i].agent.steps.count + f->links[i].agent.chunks.count;
 }
@@ -54,12 +52,11 @@ void
 sim_fleet_drain(struct sim_fleet *f)
 {
 	uint64_t now = ls_clock_mono_ns();
-	uint32_t i;
 
 	if (f->plan.draining)
 		return;
 	f->plan.draining = true;
-	for (i = 0; i < f->count; i++)
+	for (uint32_t i = 0; i < f->count; i++)
 		sim_link_hurry(&f->links[i], now);
 	ls_loop_timer_free(f->report_timer);
 	f->report_timer = ls_loop_timer_new(f->loop, fleet_on_drain, f);
@@ -199,12 +196,11 @@ static int
 fleet_write_ledger(const struct sim_fleet *f)
 {
 	FILE *out = fopen(f->options->ledger, "w");
-	uint32_t i;
 	int rc = 0;
 
 	if (out == NULL)
 		return -errno;
-	for (i = 0; i < f->count && rc == 0; i++)
+	for (uint32_t i = 0; i < f->count && rc == 0; i++)
 		rc = sim_ledger_line(out, &f->links[i].agent);
 	if (fclose(out) != 0 && rc == 0)
 		rc = -errno;

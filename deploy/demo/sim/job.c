@@ -70,19 +70,18 @@ job_make(struct sim_job *job, uint64_t step, uint64_t begin_ns)
 	struct job_step *s = &job->step[step % SIM_STEPS_KEPT];
 	uint64_t *slice = job_slices(job, step);
 	uint64_t last = 0, hand_over = job_part(job, JOB_HAND_OVER);
-	uint32_t r, i;
 
 	hand_over += (uint64_t)(JOB_HAND_OVER_NOISE *
 		sim_unit(sim_hash(job->seed, step, 0, 8)) * (double)hand_over);
 	memset(slice, 0, job->slices * sizeof(*slice));
-	for (r = 0; r < job->hosts; r++) {
+	for (uint32_t r = 0; r < job->hosts; r++) {
 		uint64_t *open = &slice[sim_job_slice(job, r)];
 		uint64_t enter = begin_ns + job_own_ns(job, r, step);
 
 		if (enter > *open)
 			*open = enter;
 	}
-	for (i = 0; i < job->slices; i++) {
+	for (uint32_t i = 0; i < job->slices; i++) {
 		slice[i] += hand_over;
 		if (slice[i] > last)
 			last = slice[i];

@@ -69,9 +69,8 @@ enum sim_misbehaviour
 sim_misbehave_of(const struct sim_misbehave *m, uint32_t index)
 {
 	uint32_t from_end = m->hosts - 1 - index;
-	int i;
 
-	for (i = 1; i < SIM_MISBEHAVIOURS; i++) {
+	for (int i = 1; i < SIM_MISBEHAVIOURS; i++) {
 		if (from_end < m->count[i])
 			return (enum sim_misbehaviour)i;
 		from_end -= m->count[i];

@@ -10,9 +10,8 @@ static double
 noise_gauss(double u)
 {
 	double x = -sqrt(-2 * log(u)) + (u < 0.1 ? 0.5 : 0.3);
-	int i;
 
-	for (i = 0; i < 40; i++) {
+	for (int i = 0; i < 40; i++) {
 		double p = 0.5 * erfc(-x * M_SQRT1_2),
 		       d = exp(-x * x / 2) / sqrt(2 * M_PI);
 		double move = (p - u) / d;
@@ -49,10 +48,8 @@ sim_noise_quantile(enum sim_noise_kind kind, double u)
 void
 sim_noise_init(struct sim_noise *noise, enum sim_noise_kind kind)
 {
-	int i;
-
 	noise->kind = kind;
-	for (i = 1; i < SIM_NOISE_BINS; i++)
+	for (int i = 1; i < SIM_NOISE_BINS; i++)
 		noise->at[i] = sim_noise_quantile(kind, (double)i / SIM_NOISE_BINS);
 	noise->at[0] = noise->at[1];
 	noise->at[SIM_NOISE_BINS] = noise->at[SIM_NOISE_BINS - 1];

@@ -57,10 +57,9 @@ offline_ratios(const struct sim_options *o, struct sim_world_options *w, char *e
 		{ "lost", o->lost, &w->lost },
 		{ "clock-drift", o->clock_drift, &w->clock_drift },
 	};
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; rc == 0 && i < sizeof(ratios) / sizeof(ratios[0]); i++)
+	for (size_t i = 0; rc == 0 && i < sizeof(ratios) / sizeof(ratios[0]); i++)
 		rc = offline_ratio(ratios[i].name, ratios[i].text, ratios[i].value, err,
 			size);
 	return rc;
@@ -214,7 +213,6 @@ offline_step(const struct sim_offline *off, struct sim_world *w, double *next_s,
 	struct sim_world_step s;
 	struct ls_record r;
 	bool counters;
-	uint32_t i;
 	int rc = 0;
 
 	sim_world_next(w, &s);
@@ -222,7 +220,7 @@ offline_step(const struct sim_offline *off, struct sim_world *w, double *next_s,
 	if (counters)
 		*next_s = floor((double)(s.end_us - SIM_WORLD_START_US) * 1e-6) +
 			OFFLINE_COUNTERS_S;
-	for (i = 0; rc == 0 && i < off->world.hosts; i++) {
+	for (uint32_t i = 0; rc == 0 && i < off->world.hosts; i++) {
 		if (sim_world_lie(w, i, &r))
 			rc = offline_record(i, &r, out);
 		if (rc == 0 && sim_world_record(w, i, &r))
@@ -256,9 +254,8 @@ static json_t *
 offline_culprits(const struct sim_world *w, const struct sim_fault *f, uint32_t hosts)
 {
 	json_t *list = json_array();
-	uint32_t i;
 
-	for (i = 0; i < hosts; i++) {
+	for (uint32_t i = 0; i < hosts; i++) {
 		struct ls_worker_info who;
 
 		if (!sim_world_concerns(w, f, i))
@@ -306,9 +303,8 @@ offline_truth(const struct sim_offline *off, const struct sim_world *w,
 		   *file = slash != NULL ? slash + 1 : path, *dot = strchr(file, '.');
 	int stem = (int)(dot != NULL ? (size_t)(dot - file) : strlen(file));
 	json_t *faults = json_array(), *benign = json_array();
-	size_t k;
 
-	for (k = 0; k < off->faults; k++) {
+	for (size_t k = 0; k < off->faults; k++) {
 		enum sim_truth_kind kind = sim_fault_info(off->fault[k].kind)->truth;
 		bool none = kind == SIM_TRUTH_NONE || kind == SIM_TRUTH_BENIGN ||
 			kind == SIM_TRUTH_PERIODIC;
@@ -352,8 +348,6 @@ sim_offline_write(const struct sim_offline *off, const char *path, const char *t
 	struct offline_out *out = calloc(1, sizeof(*out));
 	struct sim_world *w = NULL;
 	double next_s = 0;
-	uint64_t step;
-	uint32_t i;
 	int rc = -ENOMEM;
 
 	if (out == NULL)
@@ -365,7 +359,7 @@ sim_offline_write(const struct sim_offline *off, const char *path, const char *t
 	rc = sim_world_new(&off->world, off->fault, off->faults, &w, NULL);
 	if (rc != 0)
 		goto out;
-	for (i = 0; i < off->world.hosts; i++)
+	for (uint32_t i = 0; i < off->world.hosts; i++)
 		sim_world_worker(w, i, &out->workers[i]);
 	errno = 0;
 	out->file = offline_open(path);
@@ -373,9 +367,10 @@ sim_offline_write(const struct sim_offline *off, const char *path, const char *t
 		rc = errno != 0 ? -errno : -ENOMEM;
 	if (rc == 0)
 		rc = offline_head(off, out);
-	for (i = 0; rc == 0 && i < off->world.hosts && off->world.clock_err_s > 0; i++)
+	for (uint32_t i = 0;
+		rc == 0 && i < off->world.hosts && off->world.clock_err_s > 0; i++)
 		rc = offline_clock(w, i, out);
-	for (step = 0; rc == 0 && step < off->steps; step++)
+	for (uint64_t step = 0; rc == 0 && step < off->steps; step++)
 		rc = offline_step(off, w, &next_s, out);
 	if (out->file != NULL && gzclose(out->file) != Z_OK && rc == 0)
 		rc = errno != 0 ? -errno : -EIO;

@@ -182,13 +182,12 @@ shape_make_group(struct sim_shape *s, const struct sim_options *o, unsigned g,
 {
 	static const char *const names[SIM_GROUPS] = { "host.fast", "tpu.status" };
 	struct sim_group *group = &s->group[g];
-	size_t i;
 	int n;
 
 	if (count > LS_SERIES_PER_GROUP_MAX)
 		return -LS_ERANGE;
 	group->name = names[g];
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		char *text = group->text[i];
 
 		n = g == 0 ? shape_name_host(text, sizeof(group->text[i]), i)
@@ -207,10 +206,9 @@ shape_make_group(struct sim_shape *s, const struct sim_options *o, unsigned g,
 static int
 shape_make_hot(struct sim_shape *s)
 {
-	unsigned m;
 	size_t i;
 
-	for (m = 0; m < LS_METRIC_COUNT; m++) {
+	for (unsigned m = 0; m < LS_METRIC_COUNT; m++) {
 		const struct ls_metric_info *info = ls_metric_info(m);
 
 		if (!info->hot)
@@ -302,11 +300,9 @@ sim_shape_new(const struct sim_options *o, uint32_t sources, uint32_t keep,
 void
 sim_shape_free(struct sim_shape *s)
 {
-	size_t i;
-
 	if (s == NULL)
 		return;
-	for (i = 0;
+	for (size_t i = 0;
 		s->kept != NULL && i < (size_t)s->sources * SIM_GROUPS * (s->keep + 1);
 		i++)
 		free(s->kept[i].data);
@@ -331,18 +327,17 @@ shape_fill(struct sim_shape *s, uint32_t source, unsigned g)
 	uint64_t *random = &s->source[source].random[g];
 	double *level = &s->level[(size_t)source * s->columns +
 		(g == 0 ? 0 : s->group[0].count)];
-	size_t c, r;
 
-	for (c = 0; c < s->group[g].count; c++) {
+	for (size_t c = 0; c < s->group[g].count; c++) {
 		double *value = &s->table.value[c * SIM_ROWS], at = level[c];
 		const struct shape_row *row = &shape_rows[c % SHAPE_ROWS];
 		const struct shape_chip *chip = &shape_chips[c % SHAPE_CHIPS];
 
-		for (r = 0; r < SIM_ROWS && g == 0; r++) {
+		for (size_t r = 0; r < SIM_ROWS && g == 0; r++) {
 			at = shape_host_next(row, at, sim_next(random));
 			value[r] = at / row->per;
 		}
-		for (r = 0; r < SIM_ROWS && g != 0; r++)
+		for (size_t r = 0; r < SIM_ROWS && g != 0; r++)
 			value[r] = at = shape_chip_next(chip, at, sim_next(random));
 		level[c] = at;
 	}
@@ -354,11 +349,10 @@ shape_times(struct sim_shape *s, uint64_t *random, uint64_t begin_ns,
 	uint64_t length_ns)
 {
 	uint64_t row_ns = length_ns / SIM_ROWS;
-	size_t r;
 
 	/* A timer is late by tens of microseconds: here at most by a thousandth of a
 	 * row. */
-	for (r = 0; r < SIM_ROWS; r++)
+	for (size_t r = 0; r < SIM_ROWS; r++)
 		s->table.t_mono_ns[r] = begin_ns + r * row_ns +
 			(sim_next(random) >> 44) % (row_ns / 1000 + 1);
 }
@@ -406,19 +400,15 @@ sim_shape_minute(struct sim_shape *s, uint32_t source, unsigned g, uint64_t minu
 void
 sim_hot_init(const struct sim_shape *s, struct sim_hot *h, uint64_t seed)
 {
-	size_t i;
-
 	h->random = seed | 1;
-	for (i = 0; i < s->hot_count; i++)
+	for (size_t i = 0; i < s->hot_count; i++)
 		h->level[i] = floor(s->hot[i].row->start);
 }
 
 void
 sim_hot_next(const struct sim_shape *s, struct sim_hot *h, double dt_s)
 {
-	size_t i;
-
-	for (i = 0; i < s->hot_count; i++) {
+	for (size_t i = 0; i < s->hot_count; i++) {
 		const struct shape_row *row = s->hot[i].row;
 		double next = shape_host_next(row, h->level[i], sim_next(&h->random));
 
@@ -432,10 +422,8 @@ void
 sim_hot_tell(const struct sim_shape *s, const struct sim_hot *h, bool job,
 	struct ls_wire_hot *ret_hot)
 {
-	size_t i;
-
 	ret_hot->count = 0;
-	for (i = 0; i < s->hot_count; i++) {
+	for (size_t i = 0; i < s->hot_count; i++) {
 		if (s->hot[i].job != job)
 			continue;
 		ret_hot->metric[ret_hot->count] = s->hot[i].metric;

@@ -196,10 +196,9 @@ void
 sim_tally_settled(struct sim_tally *t, uint64_t now_ns)
 {
 	uint64_t hosts = (uint64_t)t->options->hosts;
-	unsigned i;
 
 	t->settled++;
-	for (i = 0; i < TALLY_SHARES && t->storm.under_way; i++) {
+	for (unsigned i = 0; i < TALLY_SHARES && t->storm.under_way; i++) {
 		if (t->storm.share_ns[i] == 0 &&
 			t->settled * 100ull >= tally_shares[i] * hosts)
 			t->storm.share_ns[i] = now_ns;
@@ -211,7 +210,6 @@ sim_tally_storm_turn(struct sim_tally *t, FILE *out)
 {
 	struct tally_storm *s = &t->storm;
 	uint64_t hosts = (uint64_t)t->options->hosts;
-	unsigned i;
 
 	if (t->settled < hosts)
 		return false;
@@ -225,7 +223,7 @@ sim_tally_storm_turn(struct sim_tally *t, FILE *out)
 		",\"lost\":%" PRIu64 ",\"first_connection_s\":%.3f",
 		s->is_start ? "start" : "reconnect", hosts, hosts - s->lowest,
 		(double)(s->up_ns - s->begin_ns) * 1e-9);
-	for (i = 0; i < TALLY_SHARES; i++)
+	for (unsigned i = 0; i < TALLY_SHARES; i++)
 		fprintf(out, ",\"acked_p%u_s\":%.3f", tally_shares[i],
 			(double)(s->share_ns[i] - s->up_ns) * 1e-9);
 	fprintf(out, "}\n");

@@ -112,15 +112,14 @@ world_place_all(struct sim_world *w)
 	const struct sim_world_options *o = &w->o;
 	uint64_t lost = sim_noise_key(o->seed, WORLD_STREAM_LOST, 0);
 	uint64_t clock = sim_noise_key(o->seed, WORLD_STREAM_CLOCK, 0);
-	uint32_t s, i;
 
-	for (s = 0; s < o->slices; s++) {
+	for (uint32_t s = 0; s < o->slices; s++) {
 		struct world_slice *sl = &w->slice[s];
 
 		sl->first = (uint32_t)((uint64_t)o->hosts * s / o->slices);
 		sl->count = (uint32_t)((uint64_t)o->hosts * (s + 1) / o->slices) -
 			sl->first;
-		for (i = 0; i < sl->count; i++) {
+		for (uint32_t i = 0; i < sl->count; i++) {
 			struct world_place *p = &w->place[sl->first + i];
 
 			p->slice = s;
@@ -182,11 +181,9 @@ out:
 void
 sim_world_free(struct sim_world *w)
 {
-	size_t i;
-
 	if (w == NULL)
 		return;
-	for (i = 0; i < w->faults; i++)
+	for (size_t i = 0; i < w->faults; i++)
 		world_fault_fini(&w->fault[i]);
 	free(w->place);
 	free(w->cell);
@@ -275,9 +272,8 @@ world_usual(struct sim_world *w)
 		: (w->special == LS_PHASE_COMPILE ? WORLD_COMPILE : WORLD_SPECIAL) *
 			o->step_s;
 	uint64_t load = sim_noise_key(o->seed, WORLD_STREAM_LOAD, w->step);
-	uint32_t i;
 
-	for (i = 0; i < o->hosts; i++) {
+	for (uint32_t i = 0; i < o->hosts; i++) {
 		struct world_cell *c = &w->cell[i];
 		double z = sim_noise_draw(&w->noise, key, i), own, least;
 
@@ -342,19 +338,18 @@ double
 world_length_without(const struct sim_world *w, const struct world_fault *f)
 {
 	double last = 0;
-	uint32_t s, i;
 
 	/* nobody waits for it: it costs what it takes longer itself */
 	if (w->o.replicas) {
-		for (i = 0; f != NULL && i < f->members; i++)
+		for (uint32_t i = 0; f != NULL && i < f->members; i++)
 			last += f->extra_s[f->member[i]] / f->members;
 		return w->length_s - last;
 	}
-	for (s = 0; s < w->o.slices; s++) {
+	for (uint32_t s = 0; s < w->o.slices; s++) {
 		const struct world_slice *sl = &w->slice[s];
 		double late = 0;
 
-		for (i = sl->first; i < sl->first + sl->count; i++)
+		for (uint32_t i = sl->first; i < sl->first + sl->count; i++)
 			late = fmax(late,
 				w->cell[i].begin_s + w->cell[i].own_s -
 					(f != NULL && f->extra_s != NULL ? f->extra_s[i]
@@ -376,7 +371,6 @@ world_barriers(struct sim_world *w)
 	uint64_t transfer = sim_noise_key(o->seed, WORLD_STREAM_TRANSFER, w->step);
 	uint64_t leave = sim_noise_key(o->seed, WORLD_STREAM_EXIT, w->step);
 	double tail = WORLD_TAIL * o->step_s;
-	uint32_t s, i;
 
 	w->ici_s = WORLD_ICI * o->step_s *
 		(1 + WORLD_TRANSFER_NOISE * sim_noise_draw(&w->noise, transfer, 0));
@@ -386,11 +380,11 @@ world_barriers(struct sim_world *w)
 				WORLD_TRANSFER_NOISE *
 					sim_noise_draw(&w->noise, transfer, 1));
 	w->dcn_exit_s = 0;
-	for (s = 0; s < o->slices; s++) {
+	for (uint32_t s = 0; s < o->slices; s++) {
 		struct world_slice *sl = &w->slice[s];
 
 		sl->last_s = 0;
-		for (i = sl->first; i < sl->first + sl->count; i++)
+		for (uint32_t i = sl->first; i < sl->first + sl->count; i++)
 			sl->last_s =
 				fmax(sl->last_s, w->cell[i].begin_s + w->cell[i].own_s);
 		sl->exit_s = sl->last_s + w->ici_s + sl->extra_s;
@@ -398,13 +392,13 @@ world_barriers(struct sim_world *w)
 	}
 	w->dcn_exit_s += w->dcn_s;
 	w->length_s = w->dcn_exit_s + tail;
-	for (i = 0; i < o->hosts; i++) {
+	for (uint32_t i = 0; i < o->hosts; i++) {
 		double late = o->exit_spread_s * sim_noise_unit(leave, i);
 
 		w->cell[i].ici_exit_s = w->slice[w->place[i].slice].exit_s + late;
 		w->cell[i].end_s = w->length_s + late;
 	}
-	for (i = 0; i < o->hosts && o->replicas; i++)
+	for (uint32_t i = 0; i < o->hosts && o->replicas; i++)
 		w->cell[i].end_s = w->cell[i].begin_s +
 			w->cell[i].own_s; /* then it rests until the next batch */
 }
@@ -413,16 +407,15 @@ void
 sim_world_next(struct sim_world *w, struct sim_world_step *ret_step)
 {
 	double hang = 0;
-	size_t i;
 
 	if (w->step > 0) {
-		for (i = 0; i < w->o.hosts; i++)
+		for (size_t i = 0; i < w->o.hosts; i++)
 			w->cell[i].begin_s =
 				w->o.replicas ? 0 : w->cell[i].end_s - w->length_s;
 		w->t_s += w->length_s;
 	}
 	w->special = world_special(w);
-	for (i = 0; i < w->o.slices; i++)
+	for (size_t i = 0; i < w->o.slices; i++)
 		w->slice[i].extra_s = 0;
 	w->dcn_s = 0;
 	world_usual(w);
@@ -430,7 +423,7 @@ sim_world_next(struct sim_world *w, struct sim_world_step *ret_step)
 	world_faults_apply(w);
 	world_barriers(w);
 	world_faults_cost(w);
-	for (i = 0; i < w->faults; i++)
+	for (size_t i = 0; i < w->faults; i++)
 		if (w->fault[i].active && w->fault[i].is.kind == SIM_FAULT_HANG)
 			hang = fmax(hang,
 				w->length_s - world_length_without(w, &w->fault[i]));

@@ -111,8 +111,6 @@ fault_wrong(const struct sim_world *w, const struct sim_fault *f)
 int
 world_fault_init(struct sim_world *w, struct world_fault *f, const char **ret_why)
 {
-	uint32_t i;
-
 	*ret_why = fault_wrong(w, &f->is);
 	if (*ret_why != NULL)
 		return -LS_ERANGE;
@@ -120,7 +118,7 @@ world_fault_init(struct sim_world *w, struct world_fault *f, const char **ret_wh
 	f->extra_s = calloc(w->o.hosts, sizeof(*f->extra_s));
 	if (f->member == NULL || f->extra_s == NULL)
 		return -ENOMEM;
-	for (i = 0; i < w->o.hosts; i++)
+	for (uint32_t i = 0; i < w->o.hosts; i++)
 		if (sim_world_concerns(w, &f->is, i))
 			f->member[f->members++] = i;
 	if (f->members == 0) {
@@ -280,15 +278,12 @@ fault_common(struct sim_world *w, struct world_fault *f, uint64_t key)
 void
 world_faults_apply(struct sim_world *w)
 {
-	size_t k;
-	uint32_t i;
-
-	for (k = 0; k < w->faults; k++) {
+	for (size_t k = 0; k < w->faults; k++) {
 		struct world_fault *f = &w->fault[k];
 		uint64_t key =
 			sim_noise_key(w->o.seed, WORLD_STREAM_FAULT + k, w->step);
 
-		for (i = 0; i < w->o.hosts && f->active; i++)
+		for (uint32_t i = 0; i < w->o.hosts && f->active; i++)
 			f->extra_s[i] = 0;
 		f->ici_s = f->dcn_s = 0;
 		/* a step that all spend otherwise has the same faults, but they are not
@@ -296,7 +291,7 @@ world_faults_apply(struct sim_world *w)
 		f->active = w->step >= f->is.from && w->step < f->is.to;
 		if (!f->active)
 			continue;
-		for (i = 0; i < f->members; i++)
+		for (uint32_t i = 0; i < f->members; i++)
 			fault_worker(w, f, f->member[i], key);
 		fault_common(w, f, key);
 	}
@@ -305,16 +300,13 @@ world_faults_apply(struct sim_world *w)
 void
 world_faults_cost(struct sim_world *w)
 {
-	size_t k;
-	uint32_t i;
-
-	for (k = 0; k < w->faults; k++) {
+	for (size_t k = 0; k < w->faults; k++) {
 		struct world_fault *f = &w->fault[k];
 		double added = 0;
 
 		if (!f->active || w->special != LS_PHASE_COUNT)
 			continue;
-		for (i = 0; i < f->members; i++)
+		for (uint32_t i = 0; i < f->members; i++)
 			added += f->extra_s[f->member[i]];
 		f->steps++;
 		f->added_s += added / f->members + f->ici_s + f->dcn_s;

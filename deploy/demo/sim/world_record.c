@@ -72,11 +72,10 @@ world_record_peers(const struct sim_world *w, uint32_t rank, double wait_s,
 	const struct world_place *p = &w->place[rank];
 	const struct world_slice *sl = &w->slice[p->slice];
 	double send_s = 1e-5 * w->o.step_s, recv_s;
-	size_t i;
 
 	if (sl->count < 3)
 		return;
-	for (i = 0; i < w->faults; i++) {
+	for (size_t i = 0; i < w->faults; i++) {
 		const struct world_fault *f = &w->fault[i];
 
 		if (f->is.kind == SIM_FAULT_ICI && f->active && f->is.who == rank)
@@ -99,12 +98,11 @@ world_fill(const struct sim_world *w, uint32_t rank, struct ls_record *r)
 	double late = w->cell[rank].end_s - w->length_s,
 	       enter = w->cell[rank].begin_s + w->cell[rank].own_s;
 	double off_s = world_clock_off(w, rank, w->t_s);
-	unsigned p;
 
 	*r = (struct ls_record){ .step = w->step - 1 };
 	r->t_begin_ns = world_wall_ns(w, off_s, w->cell[rank].begin_s);
 	r->duration_ns = world_ns(w->cell[rank].end_s - w->cell[rank].begin_s);
-	for (p = 0; p < LS_PHASE_COUNT; p++)
+	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
 		if (c->phase_s[p] > 0)
 			world_mark(r, (enum ls_phase)p, (double)c->phase_s[p]);
 	if (!w->o.replicas) {

@@ -39,13 +39,12 @@ cgroup_remove(const struct cgroup_set *s)
 {
 	char path[CGROUP_PATH];
 	const struct timespec pause = { 0, 20000000 };
-	unsigned i, tries;
 
 	if (s->version == 0)
 		return;
-	for (i = 0; i < s->count; i++) {
+	for (unsigned i = 0; i < s->count; i++) {
 		cgroup_path(s, i, "", path);
-		for (tries = 0; tries < CGROUP_TRIES; tries++) {
+		for (unsigned tries = 0; tries < CGROUP_TRIES; tries++) {
 			if (rmdir(path) == 0 || errno != EBUSY)
 				break;
 			/* the last member is on its way out */
@@ -118,7 +117,6 @@ static int
 cgroup_make(struct cgroup_set *s)
 {
 	char path[CGROUP_PATH];
-	unsigned i;
 	int rc = 0;
 
 	if (s->version == 2) {
@@ -126,7 +124,7 @@ cgroup_make(struct cgroup_set *s)
 			s->base);
 		rc = cgroup_put(path, "+cpu");
 	}
-	for (i = 0; i < s->count && rc == 0; i++) {
+	for (unsigned i = 0; i < s->count && rc == 0; i++) {
 		cgroup_path(s, i, "", path);
 		if (mkdir(path, 0755) != 0)
 			rc = -errno;

@@ -28,18 +28,17 @@ static void
 data_label(const float *hidden, const float *top, const float *x, float *y)
 {
 	float h[HIDDEN];
-	unsigned i, j;
 
-	for (j = 0; j < HIDDEN; j++) {
+	for (unsigned j = 0; j < HIDDEN; j++) {
 		float sum = 0;
 
-		for (i = 0; i < DATA_INPUTS; i++)
+		for (unsigned i = 0; i < DATA_INPUTS; i++)
 			sum += hidden[j * DATA_INPUTS + i] * x[i];
 		h[j] = tanhf(sum);
 	}
-	for (i = 0; i < DATA_OUTPUTS; i++) {
+	for (unsigned i = 0; i < DATA_OUTPUTS; i++) {
 		y[i] = 0;
-		for (j = 0; j < HIDDEN; j++)
+		for (unsigned j = 0; j < HIDDEN; j++)
 			y[i] += top[i * HIDDEN + j] * h[j];
 	}
 }
@@ -50,21 +49,20 @@ data_make_shard(const char *dir, unsigned rank, uint64_t seed)
 	float hidden[HIDDEN * DATA_INPUTS], top[DATA_OUTPUTS * HIDDEN], row[ROW];
 	char path[WORKLOAD_PATH_BYTES];
 	uint64_t teacher = seed, draw = seed ^ (rank + 1) * 0x5851f42d4c957f2du;
-	unsigned i, s;
 	FILE *f;
 	int rc = 0;
 
-	for (i = 0; i < HIDDEN * DATA_INPUTS; i++)
+	for (unsigned i = 0; i < HIDDEN * DATA_INPUTS; i++)
 		hidden[i] =
 			(float)((2 * model_random(&teacher) - 1) / sqrt(DATA_INPUTS));
-	for (i = 0; i < DATA_OUTPUTS * HIDDEN; i++)
+	for (unsigned i = 0; i < DATA_OUTPUTS * HIDDEN; i++)
 		top[i] = (float)(2 * model_random(&teacher) - 1);
 	data_shard_path(path, sizeof(path), dir, rank);
 	f = fopen(path, "wbe");
 	if (f == NULL)
 		return -errno;
-	for (s = 0; s < DATA_SAMPLES && rc == 0; s++) {
-		for (i = 0; i < DATA_INPUTS; i++)
+	for (unsigned s = 0; s < DATA_SAMPLES && rc == 0; s++) {
+		for (unsigned i = 0; i < DATA_INPUTS; i++)
 			row[i] = (float)(2 * model_random(&draw) - 1);
 		data_label(hidden, top, row, row + DATA_INPUTS);
 		if (fwrite(row, sizeof(row), 1, f) != 1)
@@ -128,7 +126,6 @@ data_reader_read(struct data_reader *r, uint64_t step, unsigned scan_mib)
 {
 	const size_t bytes = (size_t)r->batch * ROW * sizeof(float);
 	const uint64_t batches = DATA_SAMPLES / r->batch;
-	unsigned b;
 	ssize_t got;
 	int rc;
 
@@ -142,7 +139,7 @@ data_reader_read(struct data_reader *r, uint64_t step, unsigned scan_mib)
 		return -errno;
 	if ((size_t)got != bytes)
 		return -EIO;
-	for (b = 0; b < r->batch; b++) {
+	for (unsigned b = 0; b < r->batch; b++) {
 		const float *row = r->rows + (size_t)b * ROW;
 
 		memcpy(r->inputs + (size_t)b * DATA_INPUTS, row,

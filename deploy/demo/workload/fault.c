@@ -38,9 +38,7 @@ workload_fault_name(enum workload_fault_kind kind)
 static int
 fault_kind(const char *word, size_t len)
 {
-	int k;
-
-	for (k = FAULT_CPU_HOG; k <= FAULT_PAUSE; k++) {
+	for (int k = FAULT_CPU_HOG; k <= FAULT_PAUSE; k++) {
 		if (strlen(fault_names[k]) == len &&
 			strncmp(word, fault_names[k], len) == 0)
 			return k;
@@ -137,11 +135,10 @@ static int
 fault_begin(struct fault *f)
 {
 	pid_t parent = getpid();
-	int i;
 
 	if (f->plan.kind == FAULT_CPU_QUOTA)
 		return cgroup_quota(f->cgroups, (unsigned)f->plan.rank, f->plan.amount);
-	for (i = 0; f->plan.kind == FAULT_CPU_HOG && i < f->plan.amount; i++) {
+	for (int i = 0; f->plan.kind == FAULT_CPU_HOG && i < f->plan.amount; i++) {
 		pid_t child = fork();
 
 		if (child < 0)
@@ -197,9 +194,7 @@ fault_pause_turn(struct fault *f, uint64_t step, uint64_t now_ns)
 static int
 fault_lift(struct fault *f)
 {
-	unsigned i;
-
-	for (i = 0; i < f->hog_count; i++) {
+	for (unsigned i = 0; i < f->hog_count; i++) {
 		(void)kill(f->hog[i], SIGKILL);
 		(void)waitpid(f->hog[i], NULL, 0);
 	}
@@ -256,9 +251,7 @@ fault_turn(struct fault *f, struct workload_shared *shared, uint64_t now_ns,
 bool
 fault_reap(struct fault *f, pid_t child)
 {
-	unsigned i;
-
-	for (i = 0; i < f->hog_count; i++) {
+	for (unsigned i = 0; i < f->hog_count; i++) {
 		if (f->hog[i] != child)
 			continue;
 		f->hog[i] = f->hog[--f->hog_count];

@@ -88,7 +88,6 @@ main_choose_cpus(struct job *j)
 {
 	int allowed[CPU_SETSIZE], n = 0, c;
 	cpu_set_t set;
-	int64_t r;
 
 	if (sched_getaffinity(0, sizeof(set), &set) != 0)
 		return -errno;
@@ -96,7 +95,7 @@ main_choose_cpus(struct job *j)
 		if (CPU_ISSET((size_t)c, &set))
 			allowed[n++] = c;
 	}
-	for (r = 0; r < j->options.ranks; r++)
+	for (int64_t r = 0; r < j->options.ranks; r++)
 		j->cpu[r] = allowed[r % n];
 	if (j->options.ranks % n != 0 && j->options.ranks > n)
 		ls_log(LS_LOG_WARN, "workload",
@@ -111,7 +110,6 @@ main_make_dirs(struct job *j)
 {
 	struct workload_options *o = &j->options;
 	char path[WORKLOAD_PATH_BYTES];
-	int64_t r;
 	int rc = 0;
 
 	if (o->data[0] == '\0') {
@@ -128,7 +126,7 @@ main_make_dirs(struct job *j)
 	if (mkdir(o->steps_root, 0755) != 0 && errno != EEXIST)
 		ls_log(LS_LOG_WARN, "workload", "%s: %s; continuing without step marks",
 			o->steps_root, strerror(errno));
-	for (r = 0; r < o->ranks && rc == 0; r++) {
+	for (int64_t r = 0; r < o->ranks && rc == 0; r++) {
 		(void)snprintf(path, sizeof(path), "%s/h%lld", o->steps_root,
 			(long long)r);
 		/* if this fails, so does opening the ring, and it says so */
@@ -143,10 +141,9 @@ static void
 main_clean(const struct job *j)
 {
 	char path[WORKLOAD_PATH_BYTES];
-	int64_t r;
 
 	cgroup_remove(&j->cgroups);
-	for (r = 0; j->own_data && r < j->options.ranks; r++) {
+	for (int64_t r = 0; j->own_data && r < j->options.ranks; r++) {
 		data_shard_path(path, sizeof(path), j->options.data, (unsigned)r);
 		(void)unlink(path);
 	}
@@ -198,9 +195,7 @@ static int
 main_connect(const char *netns, struct rank_place *first, unsigned n, unsigned stride,
 	size_t out, size_t in)
 {
-	unsigned i;
-
-	for (i = 0; n > 1 && i < n; i++) {
+	for (unsigned i = 0; n > 1 && i < n; i++) {
 		char *from = (char *)(first + i * stride),
 		     *to = (char *)(first + (i + 1) % n * stride);
 		int fds[2], rc = 0;
@@ -223,10 +218,9 @@ main_place_ranks(struct job *j)
 {
 	const unsigned slices = (unsigned)j->options.slices;
 	const unsigned size = (unsigned)j->options.ranks / slices;
-	unsigned r, s;
 	int rc = 0;
 
-	for (r = 0; r < slices * size; r++)
+	for (unsigned r = 0; r < slices * size; r++)
 		j->place[r] = (struct rank_place){ .rank = r,
 			.slice = r / size,
 			.slice_size = size,
@@ -235,7 +229,7 @@ main_place_ranks(struct job *j)
 			.prev_fd = -1,
 			.leader_next_fd = -1,
 			.leader_prev_fd = -1 };
-	for (s = 0; s < slices && rc == 0; s++)
+	for (unsigned s = 0; s < slices && rc == 0; s++)
 		rc = main_connect(j->options.netns, &j->place[s * size], size, 1,
 			offsetof(struct rank_place, next_fd),
 			offsetof(struct rank_place, prev_fd));
@@ -251,9 +245,7 @@ main_place_ranks(struct job *j)
 static void
 main_close_sockets(struct job *j, int keep)
 {
-	int r;
-
-	for (r = 0; r < (int)j->options.ranks; r++) {
+	for (int r = 0; r < (int)j->options.ranks; r++) {
 		struct rank_place *p = &j->place[r];
 		const int fds[] = { p->next_fd, p->prev_fd, p->leader_next_fd,
 			p->leader_prev_fd };
@@ -301,9 +293,8 @@ static int
 main_start_ranks(struct job *j)
 {
 	pid_t parent = getpid();
-	unsigned r;
 
-	for (r = 0; r < (unsigned)j->options.ranks; r++) {
+	for (unsigned r = 0; r < (unsigned)j->options.ranks; r++) {
 		pid_t child = fork();
 
 		if (child < 0)
@@ -326,13 +317,12 @@ static void
 main_stop(struct job *j)
 {
 	uint64_t top = 0;
-	int64_t r;
 
 	if (j->stopping)
 		return;
 	j->stopping = true;
 	j->stop_at_ns = ls_clock_mono_ns() + MAIN_STOP_NS;
-	for (r = 0; r < j->options.ranks; r++) {
+	for (int64_t r = 0; r < j->options.ranks; r++) {
 		uint64_t step = atomic_load(&j->shared->rank[r].step);
 
 		if (step > top)
@@ -345,9 +335,7 @@ main_stop(struct job *j)
 static void
 main_kill_all(struct job *j)
 {
-	int64_t r;
-
-	for (r = 0; r < j->options.ranks; r++) {
+	for (int64_t r = 0; r < j->options.ranks; r++) {
 		if (j->pid[r] > 0)
 			(void)kill(j->pid[r], SIGKILL);
 	}
@@ -382,10 +370,9 @@ main_reap(struct job *j)
 {
 	int status;
 	pid_t child;
-	unsigned r;
 
 	while ((child = waitpid(-1, &status, WNOHANG)) > 0) {
-		for (r = 0; r < (unsigned)j->options.ranks; r++) {
+		for (unsigned r = 0; r < (unsigned)j->options.ranks; r++) {
 			if (j->pid[r] == child)
 				main_rank_gone(j, r, status);
 		}
@@ -508,10 +495,9 @@ main_prepare(struct job *j)
 static void
 main_report(struct job *j)
 {
-	int64_t r;
 	int rc;
 
-	for (r = 0; r < j->options.ranks; r++) {
+	for (int64_t r = 0; r < j->options.ranks; r++) {
 		if (j->shared->rank[r].ring_rc != 0)
 			ls_log(LS_LOG_WARN, "workload",
 				"rank %lld made no step ring in %s/h%lld: %s",

@@ -40,13 +40,12 @@ model_new(unsigned inputs, unsigned outputs, unsigned layers, unsigned width,
 {
 	struct model *m = calloc(1, sizeof(*m));
 	size_t at = 0, values = 0, i;
-	unsigned l;
 
 	if (m == NULL)
 		return NULL;
 	m->layers = layers + 1;
 	m->batch = batch;
-	for (l = 0; l < m->layers; l++) {
+	for (unsigned l = 0; l < m->layers; l++) {
 		struct layer *y = &m->layer[l];
 
 		y->in = l == 0 ? inputs : width;
@@ -62,7 +61,7 @@ model_new(unsigned inputs, unsigned outputs, unsigned layers, unsigned width,
 		return NULL;
 	}
 	values = 0;
-	for (l = 0; l < m->layers; l++) {
+	for (unsigned l = 0; l < m->layers; l++) {
 		struct layer *y = &m->layer[l];
 		size_t weights = (size_t)y->in * y->out;
 		double scale = sqrt(6.0 / (double)(y->in + y->out));
@@ -97,20 +96,18 @@ static void
 model_layer_forward(struct layer *y, const float *restrict x, unsigned batch,
 	int activate)
 {
-	unsigned b, i, o;
-
-	for (b = 0; b < batch; b++, x += y->in) {
+	for (unsigned b = 0; b < batch; b++, x += y->in) {
 		float *restrict row = y->value + (size_t)b * y->out;
 
 		memcpy(row, y->bias, y->out * sizeof(*row));
-		for (i = 0; i < y->in; i++) {
+		for (unsigned i = 0; i < y->in; i++) {
 			const float *restrict w = y->weight + (size_t)i * y->out;
 			float a = x[i];
 
-			for (o = 0; o < y->out; o++)
+			for (unsigned o = 0; o < y->out; o++)
 				row[o] += a * w[o];
 		}
-		for (o = 0; activate && o < y->out; o++)
+		for (unsigned o = 0; activate && o < y->out; o++)
 			row[o] = row[o] / (1 + fabsf(row[o]));
 	}
 }
@@ -121,28 +118,26 @@ static void
 model_layer_backward(struct layer *y, const float *restrict x, unsigned batch,
 	struct layer *below)
 {
-	unsigned b, i, o;
-
-	for (b = 0; b < batch; b++, x += y->in) {
+	for (unsigned b = 0; b < batch; b++, x += y->in) {
 		const float *restrict d = y->delta + (size_t)b * y->out;
 
-		for (o = 0; o < y->out; o++)
+		for (unsigned o = 0; o < y->out; o++)
 			y->bias_grad[o] += d[o];
-		for (i = 0; i < y->in; i++) {
+		for (unsigned i = 0; i < y->in; i++) {
 			float *restrict g = y->weight_grad + (size_t)i * y->out;
 			float a = x[i];
 
-			for (o = 0; o < y->out; o++)
+			for (unsigned o = 0; o < y->out; o++)
 				g[o] += a * d[o];
 		}
 		if (below == NULL)
 			continue;
-		for (i = 0; i < y->in; i++) {
+		for (unsigned i = 0; i < y->in; i++) {
 			const float *restrict w = y->weight + (size_t)i * y->out;
 			/* square root of the derivative */
 			float sum = 0, slope = 1 - fabsf(x[i]);
 
-			for (o = 0; o < y->out; o++)
+			for (unsigned o = 0; o < y->out; o++)
 				sum += d[o] * w[o];
 			below->delta[(size_t)b * y->in + i] = sum * slope * slope;
 		}
@@ -155,10 +150,9 @@ model_compute(struct model *m, const float *x, const float *y)
 	struct layer *top = &m->layer[m->layers - 1];
 	size_t count = (size_t)m->batch * top->out, i;
 	double loss = 0;
-	unsigned l;
 
 	memset(m->grads, 0, (m->param_count + 1) * sizeof(*m->grads));
-	for (l = 0; l < m->layers; l++)
+	for (unsigned l = 0; l < m->layers; l++)
 		model_layer_forward(&m->layer[l], l == 0 ? x : m->layer[l - 1].value,
 			m->batch, l + 1 < m->layers);
 	for (i = 0; i < count; i++) {
@@ -167,7 +161,7 @@ model_compute(struct model *m, const float *x, const float *y)
 		loss += (double)(diff * diff);
 		top->delta[i] = 2 * diff / (float)count;
 	}
-	for (l = m->layers; l-- > 0;)
+	for (unsigned l = m->layers; l-- > 0;)
 		model_layer_backward(&m->layer[l], l == 0 ? x : m->layer[l - 1].value,
 			m->batch, l == 0 ? NULL : &m->layer[l - 1]);
 	m->grads[m->param_count] = (float)(loss / (double)count);
@@ -184,9 +178,8 @@ double
 model_update(struct model *m, unsigned ranks, float rate)
 {
 	float scale = rate / (float)ranks;
-	size_t i;
 
-	for (i = 0; i < m->param_count; i++)
+	for (size_t i = 0; i < m->param_count; i++)
 		m->params[i] -= scale * m->grads[i];
 	return (double)m->grads[m->param_count] / ranks;
 }

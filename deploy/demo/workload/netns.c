@@ -26,9 +26,8 @@ int
 netns_check(const char *prefix, unsigned ranks, char *err, unsigned err_size)
 {
 	char path[WORKLOAD_PATH_BYTES];
-	unsigned r;
 
-	for (r = 0; r < ranks; r++) {
+	for (unsigned r = 0; r < ranks; r++) {
 		netns_path(prefix, r, path, sizeof(path));
 		if (access(path, R_OK) == 0)
 			continue;

@@ -131,10 +131,9 @@ rank_keep_loss(struct rank *r, uint64_t step, double loss)
 {
 	uint64_t n = step < LOSS_STEPS ? step + 1 : LOSS_STEPS;
 	double sum = 0;
-	unsigned i;
 
 	r->last_loss[step % LOSS_STEPS] = loss;
-	for (i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++)
 		sum += r->last_loss[i];
 	r->progress->loss_last = sum / (double)n;
 	if (step < LOSS_STEPS)

@@ -106,10 +106,9 @@ int
 reduce_all(struct reduce_ring *ring, float *v, size_t count)
 {
 	const unsigned n = ring->size;
-	unsigned k;
 	int rc;
 
-	for (k = 0; k + 1 < 2 * n - 1; k++) {
+	for (unsigned k = 0; k + 1 < 2 * n - 1; k++) {
 		/* The piece that goes out in one exchange is the one that came in
 		 * before. */
 		unsigned out_i = (ring->place + 2 * n - k) % n,

@@ -52,9 +52,8 @@ report_print_part(FILE *out, const struct workload_options *o, const struct faul
 	const struct workload_shared *shared, bool after)
 {
 	struct report_means m;
-	int64_t i;
 
-	for (i = 0; i < o->ranks; i++) {
+	for (int64_t i = 0; i < o->ranks; i++) {
 		if (!report_part(&shared->rank[i], after, &m))
 			return;
 		if (i == 0)
@@ -130,14 +129,13 @@ report_write(const char *path, const struct workload_options *o, const struct fa
 {
 	char cgroup[320], host[32];
 	json_t *root, *ranks = json_array();
-	int64_t i;
 	int rc;
 
 	if (f->cgroups->version > 0)
 		(void)snprintf(cgroup, sizeof(cgroup), "v%d", f->cgroups->version);
 	else
 		(void)snprintf(cgroup, sizeof(cgroup), "none: %s", f->cgroups->why);
-	for (i = 0; i < o->ranks; i++) {
+	for (int64_t i = 0; i < o->ranks; i++) {
 		(void)snprintf(host, sizeof(host), "h%lld", (long long)i);
 		ls_json_append(&ranks,
 			json_pack("{s:I, s:s, s:o, s:o}", "rank", (json_int_t)i, "host",
