@@ -265,12 +265,14 @@ engine_close_ready(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	struct ls_row *row;
 	uint32_t expected;
 	int64_t patience_us = j->replica.on ? LS_ENGINE_US(LS_SILENT_S) : 0;
+	bool awaited = ls_engine_restarted(e, now_us, LS_SILENT_S);
 
 	while (!j->manual && (row = ls_steps_oldest(&j->steps)) != NULL) {
 		if (!engine_row_complete(e, j, row, &expected) &&
-			!ls_steps_overdue(row,
-				j->detect.judged > 0 ? j->detect.step_s : NAN,
-				now_us - patience_us))
+			(awaited ||
+				!ls_steps_overdue(row,
+					j->detect.judged > 0 ? j->detect.step_s : NAN,
+					now_us - patience_us)))
 			return;
 		engine_close_oldest(e, j, now_us);
 	}
@@ -497,6 +499,12 @@ ls_engine_manual(struct ls_engine *e, const char *job, bool on)
 		return -LS_EUNKNOWN;
 	j->manual = on;
 	return 0;
+}
+
+void
+ls_engine_restored(struct ls_engine *e, int64_t now_us)
+{
+	e->restored_us = now_us;
 }
 
 int

@@ -174,6 +174,11 @@ void ls_engine_advance(struct ls_engine *e, int64_t now_us);
  */
 int ls_engine_manual(struct ls_engine *e, const char *job, bool on) LS_MUSTCHECK;
 
+/* After a restart: for LS_SILENT_S no step is overdue, because agents come back one by
+ * one, and the last one may be that of a culprit. For LS_COUNTERS_S, causes that need
+ * counters stay as they were reported. */
+void ls_engine_restored(struct ls_engine *e, int64_t now_us);
+
 /*
  * Replay of a stored closing: closes the step (and any open one before it) now, judging
  * what is there. -LS_EUNKNOWN: no such job or attempt.

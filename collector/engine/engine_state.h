@@ -164,6 +164,7 @@ struct ls_job {
 struct ls_engine {
 	struct ls_engine_sink sink;
 	double patience_s;
+	int64_t restored_us; /* of the last restart; 0 = none */
 	struct ls_job *jobs;
 	size_t job_count;
 	struct ls_index job_index, host_index;
@@ -177,6 +178,14 @@ struct ls_engine {
 	size_t finding_count, finding_capacity;
 	struct ls_engine_stats stats;
 };
+
+/* Was there a restart in the last so many seconds? Not if the clock went back since. */
+static inline bool
+ls_engine_restarted(const struct ls_engine *e, int64_t now_us, int32_t seconds)
+{
+	return e->restored_us != 0 && now_us >= e->restored_us &&
+		now_us - e->restored_us < LS_ENGINE_US(seconds);
+}
 
 /* True if its first worker came from lockstep-sim. */
 /* Of a table: when its workers begin a step is assumed. */

@@ -34,6 +34,25 @@ check() {
 	return "$status"
 }
 
+# results SCRIPT ARGUMENT...: runs a Python script; its lines `ok NAME`, `not NAME` and `skip NAME # REASON` become TAP, others notes.
+# Sets ret_status to its exit status.
+results() {
+	local word rest
+	rm -f "$work/results"
+	mkfifo "$work/results"
+	run_behind "$work/results" python3 -B "$@"
+	while read -r word rest; do
+		case $word in
+		ok) result 0 "$rest" ;;
+		not) result 1 "$rest" ;;
+		skip) skip "${rest%% # *}" "${rest#* # }" ;;
+		*) note "$word $rest" ;;
+		esac
+	done <"$work/results"
+	wait "$ret_pid"
+	ret_status=$?
+}
+
 # skip NAME REASON: one TAP line for a test that this machine cannot run.
 skip() {
 	tap_count=$((tap_count + 1))

@@ -132,6 +132,68 @@ judge_choose_subject(struct ls_engine *e, struct ls_job *j, struct ls_suspect wh
 		ls_judge_group_choose(e, j, who.at, step, now_us);
 }
 
+/* Own work of a worker beyond the median of its peers, as the finding told it. */
+static double
+judge_told_s(const struct ls_finding *f)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(f->json, "evidence"), i, row)
+	{
+		const json_t *peers = json_object_get(row, "peers"),
+			     *metric = json_object_get(row, "metric");
+
+		if (json_is_string(metric) &&
+			strcmp(json_string_value(metric), LS_EVIDENCE_OWN_WORK) == 0)
+			return json_number_value(json_object_get(row, "subject")) -
+				json_number_value(json_object_get(peers, "p50"));
+	}
+	return NAN;
+}
+
+/*
+ * How much of the slowdown that a finding reported before a restart still exists, as a ratio;
+ * NaN: not measured (yet). The steps from before its onset may be gone, and then no detector
+ * can see it, so it is compared with what was reported. A worker: its own work against its
+ * peers. All else: the step time. What comes in single steps only is missed for certain after
+ * LS_DETECT_STALL_FINDING pauses: one is so long by chance as rarely as stalls are found by
+ * chance, and a period is found in fewer. A rotation reported the steps that all its events
+ * take: if half of them still come, they take twice as many.
+ */
+static double
+judge_share(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_finding *f, int64_t now_us)
+{
+	const struct ls_engine_worker *w = ls_job_worker(e, j, &f->who);
+	const struct ls_detect_worker *d =
+		w == NULL ? NULL : &j->detect.worker[w->slot];
+	double told_s = judge_told_s(f), share = NAN;
+	struct ls_gathered g;
+
+	if (f->diagnosis.count > 0) /* told by this engine */
+		return 0;
+	if (f->detector >= LS_DETECT_STALLS &&
+		((d != NULL && d->stalls) ||
+			(double)j->detect.judged < LS_DETECT_WARM +
+					(f->detector == LS_DETECT_ROTATING
+							? JUDGE_ROTATION_ROUNDS
+							: LS_DETECT_STALL_FINDING) *
+						f->uncertainty_steps))
+		return NAN;
+	if (f->comm || (f->scope != LS_SCOPE_HOST && f->scope != LS_SCOPE_RANK))
+		return f->blame_s > 0 ? (j->detect.step_s - f->without_s) / f->blame_s
+				      : 0;
+	if (d == NULL || !(told_s > 0))
+		return 0;
+	ls_evidence_gather(e, j, (struct ls_suspect){ .at = w->slot },
+		&(struct ls_detect_channel){ 0 }, now_us, &g); /* the newest steps */
+	for (size_t i = 0; i < g.count; i++)
+		if (g.rows[i].signal == LS_SIGNAL_OWN)
+			share = (g.rows[i].subject - g.rows[i].p50) / told_s;
+	return share;
+}
+
 /*
  * What it costs: blame a step, counterfactual, S, chips; earlier steps' cost is kept.
  * Of what comes and goes the newest steps tell less than all of them: where they differ
@@ -140,7 +202,7 @@ judge_choose_subject(struct ls_engine *e, struct ls_job *j, struct ls_suspect wh
 static void
 judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
 	struct ls_suspect who, const struct ls_episode *ep, const struct ls_gathered *g,
-	uint64_t step)
+	uint64_t step, int64_t now_us)
 {
 	/* NaN: not known; of one slow from the start, too */
 	double before_s = f->born ? NAN : ep->before_s;
@@ -149,9 +211,14 @@ judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding 
 		? g->cost_s
 		: ls_evidence_cost_after(e, j, who, f->accounted_step, step);
 	double blame_s = g->cost_s, mean_s;
+	/* 0: it is of this life of the collector */
+	double share = judge_share(e, j, f, now_us);
 
 	f->before_s = before_s;
 	f->step_s = g->step_s;
+	/* the first steps after a restart had no baseline, and seem to cost less */
+	if (share > 0 && j->detect.judged < step - f->accounted_step + LS_DETECT_WARM)
+		after_s = fmax(after_s, fmin(share, 1) * f->blame_s);
 	if (!isnan(after_s))
 		ls_findings_account(f, after_s, ls_job_chips(e, j), step);
 	/* twice the steps looked at: ends of an episode, perhaps none of it, then weigh little */
@@ -187,11 +254,14 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	if (j->replica.on)
 		ls_replica_cost(e, j, who.at, &g, f, step);
 	else
-		judge_cost(e, j, f, who, &ch->ep, &g, step);
+		judge_cost(e, j, f, who, &ch->ep, &g, step, now_us);
 	f->intermittent = !g.steady;
 	f->comm = who.net;
 	if (worker && g.ended && f->counters_ripe)
 		return; /* it may be over, and counters of its time are forgotten: what was seen of it then stays */
+	if (worker && f->json != NULL && f->diagnosis.count == 0 && !g.counters_ripe &&
+		(j->manual || ls_engine_restarted(e, now_us, LS_COUNTERS_S)))
+		return; /* counters are not known again: what was reported stays */
 	memcpy(f->evidence, g.rows, sizeof(f->evidence));
 	f->evidence_count = g.count;
 	if (!worker) {
@@ -459,68 +529,6 @@ ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j,
 					       NULL)) ||
 			(f->scope == LS_SCOPE_HOST && ls_judge_group_is_held(e, j, f));
 	}
-}
-
-/* Own work of a worker beyond the median of its peers, as the finding told it. */
-static double
-judge_told_s(const struct ls_finding *f)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach(json_object_get(f->json, "evidence"), i, row)
-	{
-		const json_t *peers = json_object_get(row, "peers"),
-			     *metric = json_object_get(row, "metric");
-
-		if (json_is_string(metric) &&
-			strcmp(json_string_value(metric), LS_EVIDENCE_OWN_WORK) == 0)
-			return json_number_value(json_object_get(row, "subject")) -
-				json_number_value(json_object_get(peers, "p50"));
-	}
-	return NAN;
-}
-
-/*
- * How much of the slowdown that a finding reported before a restart still exists, as a ratio;
- * NaN: not measured (yet). The steps from before its onset may be gone, and then no detector
- * can see it, so it is compared with what was reported. A worker: its own work against its
- * peers. All else: the step time. What comes in single steps only is missed for certain after
- * LS_DETECT_STALL_FINDING pauses: one is so long by chance as rarely as stalls are found by
- * chance, and a period is found in fewer. A rotation reported the steps that all its events
- * take: if half of them still come, they take twice as many.
- */
-static double
-judge_share(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_finding *f, int64_t now_us)
-{
-	const struct ls_engine_worker *w = ls_job_worker(e, j, &f->who);
-	const struct ls_detect_worker *d =
-		w == NULL ? NULL : &j->detect.worker[w->slot];
-	double told_s = judge_told_s(f), share = NAN;
-	struct ls_gathered g;
-
-	if (f->diagnosis.count > 0) /* told by this engine */
-		return 0;
-	if (f->detector >= LS_DETECT_STALLS &&
-		((d != NULL && d->stalls) ||
-			(double)j->detect.judged < LS_DETECT_WARM +
-					(f->detector == LS_DETECT_ROTATING
-							? JUDGE_ROTATION_ROUNDS
-							: LS_DETECT_STALL_FINDING) *
-						f->uncertainty_steps))
-		return NAN;
-	if (f->comm || (f->scope != LS_SCOPE_HOST && f->scope != LS_SCOPE_RANK))
-		return f->blame_s > 0 ? (j->detect.step_s - f->without_s) / f->blame_s
-				      : 0;
-	if (d == NULL || !(told_s > 0))
-		return 0;
-	ls_evidence_gather(e, j, (struct ls_suspect){ .at = w->slot },
-		&(struct ls_detect_channel){ 0 }, now_us, &g); /* the newest steps */
-	for (size_t i = 0; i < g.count; i++)
-		if (g.rows[i].signal == LS_SIGNAL_OWN)
-			share = (g.rows[i].subject - g.rows[i].p50) / told_s;
-	return share;
 }
 
 /* The worker of a finding about a replica, whose steps and chips are its own. Else NULL. */

@@ -25,24 +25,6 @@ unmount() {
 }
 trap 'status=$?; stop_all; unmount; (exit "$status"); system_end' EXIT
 
-# results COMMAND...: turns the lines of faults.py into TAP.
-results() {
-	local word rest
-	rm -f "$work/results"
-	mkfifo "$work/results"
-	run_behind "$work/results" python3 -B "$top/tests/system/faults.py" "$@"
-	while read -r word rest; do
-		case $word in
-		ok) result 0 "$rest" ;;
-		not) result 1 "$rest" ;;
-		skip) skip "${rest%% # *}" "${rest#* # }" ;;
-		*) note "$word $rest" ;;
-		esac
-	done <"$work/results"
-	wait "$ret_pid"
-	ret_status=$?
-}
-
 work_begin
 if [ "$own" = own ]; then
 	ip link set lo up
@@ -53,8 +35,8 @@ if [ "$own" = own ]; then
 	done
 fi
 note "$count faults, seed $seed"
-results run "$build" "$work" "$count" "$seed" "$own"
-[ "$ret_status" -ne 0 ] || results verify "$work"
+results "$top/tests/system/faults.py" run "$build" "$work" "$count" "$seed" "$own"
+[ "$ret_status" -ne 0 ] || results "$top/tests/system/faults.py" verify "$work"
 result "$ret_status" "the faults and the check came to their end: $SECONDS s"
 unmount
 check "the files are sound" "$build/lockstep-collector" --state-dir "$work/state/collector" --check-db

@@ -41,6 +41,35 @@ LS_TEST_LOOP(steps, step_closes_short_when_its_time_is_up, 0, 2)
 	fake_job_free(job);
 }
 
+/* Agents come back one by one: the last one is waited for, and then nobody. */
+LS_TEST_LOOP(steps, after_a_restart_the_last_agent_is_waited_for, 0, 3)
+{
+	struct fake_job *job = fake_job_new(4);
+	int64_t now_us;
+
+	fake_job_run(job, 10);
+	job->workers[2].mute = true;
+	fake_job_make(job);
+	ls_engine_restored(job->engine, job->now_us);
+	fake_job_report(job);
+	now_us = job->now_us + 9800000;
+	ls_engine_advance(job->engine, now_us);
+	ck_assert_uint_eq(job->closed, 10);
+	if (_i == 0) { /* here it is */
+		ck_assert_int_eq(ls_engine_record(job->engine, job->workers[2].handle,
+					 &job->workers[2].record, now_us),
+			0);
+		ck_assert_uint_eq(fake_job_stats(job).steps_short, 0);
+	} else { /* it does not come; or the clock goes back meanwhile */
+		ls_engine_advance(job->engine,
+			_i == 1 ? now_us + 500000 : now_us - 3600000000);
+		ls_engine_advance(job->engine, now_us + 600000);
+		ck_assert_uint_eq(fake_job_stats(job).steps_short, 1);
+	}
+	ck_assert_uint_eq(job->closed, 11);
+	fake_job_free(job);
+}
+
 LS_TEST(steps, worker_that_stops_reporting_is_never_fast)
 {
 	struct fake_job *job = fake_job_new(6);

@@ -84,6 +84,39 @@ check_cause_is(const struct watched *w, const char *cause)
 
 LS_CASE(all);
 
+/* After a restart counters are not known at once: the cause stays for a minute. */
+LS_TEST(all, a_cause_outlives_a_restart)
+{
+	struct watched w = learned(), next = { 0 };
+	json_t *f;
+
+	w.job->workers[3].slow = 1.2;
+	for (size_t i = 0; i < 100; i++) {
+		w.cpu_s[3] += 0.016;
+		step(&w, NULL);
+	}
+	f = fake_job_finding(w.job, 0);
+	next.job = fake_job_on(NULL, w.job->name, WORKERS);
+	ck_assert_int_eq(ls_engine_seed_finding(next.job->engine, f), 0);
+	json_decref(f);
+	next.job->now_us = w.job->now_us - (LEARN + 100) * 110000;
+	fake_job_declare(next.job);
+	fake_job_run(next.job, LEARN);
+	next.job->workers[3].slow = 1.2;
+	fake_job_run(next.job, 100);
+	ls_engine_restored(next.job->engine, next.job->now_us);
+	check_cause_is(&w, "slow_compute");
+	for (size_t i = 0; i < 3; i++) { /* of 300 steps of 0.116 s */
+		fake_job_run(next.job, 300);
+		f = fake_job_finding(next.job, 0);
+		ck_assert_str_eq(ls_json_text_at(f, "status", NULL), "open");
+		ck_assert_str_eq(ls_json_cause(f),
+			i == 0 ? "slow_compute" : "unexplained");
+		json_decref(f);
+	}
+	fake_job_free(next.job);
+}
+
 /* Told 24 healthy steps after its end, when the detector is not yet sure of that. */
 LS_TEST(all, steps_after_the_end_dilute_nothing)
 {

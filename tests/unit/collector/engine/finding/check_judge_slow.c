@@ -361,6 +361,32 @@ LS_TEST_LOOP(storage_and_attempts, a_finding_outlives_a_restart_without_its_past
 	fake_job_free(job);
 }
 
+/* So few steps are read back that there is no baseline at first. */
+LS_TEST_LOOP(storage_and_attempts, the_first_steps_after_a_restart_cost_the_same, 0, 2)
+{
+	struct fake_job *job = fake_job_new(_i == 0 ? 8 : 64), *next;
+	double cost, step_s;
+	int64_t onset_us;
+
+	fake_job_run(job, 400);
+	onset_us = job->now_us;
+	slow(job, 5, 5, 1.3);
+	fake_job_run(job, 300);
+	step_s = (double)(job->now_us - onset_us) * 1e-6 / 300;
+	cost = fake_job_cost(job, 0);
+	next = restart(job, 33, step_s);
+	slow(next, 5, 5, 1.3);
+	fake_job_run(next, 33);
+	ls_engine_restored(next->engine, next->now_us);
+	fake_job_run(next, 100);
+	fake_job_run(job, 100);
+	ck_assert_double_eq_tol((fake_job_cost(next, 0) - cost) /
+			(fake_job_cost(job, 0) - cost),
+		1, 0.1);
+	fake_job_free(next);
+	fake_job_free(job);
+}
+
 /* Faults of single steps: by whom the next step is held up, if by anybody. */
 static void
 rare_stalls(struct fake_job *job)
