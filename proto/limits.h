@@ -195,8 +195,11 @@
 #define LS_RECONNECT_MIN_NS 250000000ull
 /* up to this: 10,000 agents bring 4,000 connections a second */
 #define LS_RECONNECT_MAX_NS 5000000000ull
-/* to connect: four times TCP asks; to be greeted: as nng */
+/* to connect: four times TCP asks */
 #define LS_EXCHANGE_PATIENCE_NS 10000000000ull
+/* times that to be greeted: a collector's kernel holds 4,096 connections in line, and a
+ * handshake of TLS takes its core 3 ms; who leaves the line early is served in vain */
+#define LS_EXCHANGE_LINE_FACTOR 6u
 /* requests, one after the other: nobody is there, whatever TCP thinks */
 #define LS_EXCHANGE_UNANSWERED_MAX 2u
 /* without an answer: we give up and report anew */

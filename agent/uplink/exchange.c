@@ -486,7 +486,8 @@ exchange_dialled(struct ls_exchange *x)
 		exchange_lost(x, NULL); /* no memory: later, perhaps */
 		return;
 	}
-	exchange_set_state(x, LS_EXCHANGE_STATE_GREET, x->patience_ns);
+	exchange_set_state(x, LS_EXCHANGE_STATE_GREET,
+		LS_EXCHANGE_LINE_FACTOR * x->patience_ns);
 	ls_frame_greet(LS_FRAME_REQ, x->head);
 	exchange_begin_send(x, LS_FRAME_GREETING_BYTES, NULL, 0);
 	exchange_receive(x);

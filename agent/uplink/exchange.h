@@ -32,8 +32,8 @@
  *          request; -LS_EBUSY a request is under way, -LS_ENET not connected, -ENOMEM,
  *          -errno.
  * Limits:  answers of LS_ACK_MAX_BYTES, requests of LS_REPORT_MAX_BYTES with their id;
- *          LS_EXCHANGE_PATIENCE_NS to be connected, as long to be greeted, and for the
- *          rest of a request that was given up; between attempts a pause of up to
+ *          LS_EXCHANGE_PATIENCE_NS to be connected and for the rest of a request that was
+ *          given up, LS_EXCHANGE_LINE_FACTOR times that to be greeted; between attempts a pause of up to
  *          LS_RECONNECT_MIN_NS, then up to twice the last, LS_RECONNECT_MAX_NS at most
  *          (LS_REJECT_HOLD_NS when a certificate was refused);
  *          an answer begins anew.

@@ -12,6 +12,7 @@ agent_threads            its threads
 agent_file_bytes         its program without symbols
 static_agent_*           the same of an agent of ./configure --enable-static-agent, built for this bench, with the same
                          chips but without a worker (skipped without static libraries)
+tls_agent_*              the same of an agent that uses TLS, with the same chips and worker
 agent_series             series it has, of these of chips, and how many had a value at the end
 node_exporter_*          prometheus-node-exporter, scraped once a second
 collectd_*               collectd at an interval of a second, sending to a socket here
@@ -149,6 +150,12 @@ def static_agent(ingest, options):
     return lib.agent(ingest, steps, *options, build=build, name="static")[0]
 
 
+def tls_agent(steps, options):
+    """An agent like ours, with TLS to a collector of its own; its process."""
+    keys = lib.keys("keys", ["tls"])
+    return lib.agent(lib.collector_in("collector-tls", *keys)[2]["ingest"], steps, *options, *keys, name="tls")[0]
+
+
 def file_bytes(p):
     """The size of this process's program without symbols."""
     path = os.path.join(lib.work, "stripped")
@@ -164,12 +171,13 @@ def main():
                        "LOCKSTEP_WORLD": "1"})
     ingest, options = lib.collector(), libtpu()
     ours, port = lib.agent(ingest, steps, *options)
+    tls = tls_agent(steps, options)
     static = static_agent(ingest, options) if os.environ.get("BENCH_STATIC", "1") != "0" else None
     stop = threading.Event()
     threading.Thread(target=mark_steps, args=(stop,), daemon=True).start()
     others = [(n, p) for n, p in (("node_exporter", node_exporter()), ("collectd", collectd())) if p]
     time.sleep(SETTLE)
-    agents = [("agent", ours)] + ([("static_agent", static)] if static else [])
+    agents = [("agent", ours), ("tls_agent", tls)] + ([("static_agent", static)] if static else [])
     measured = agents + others
     busy = machine()
     begin = time.monotonic_ns()
@@ -185,7 +193,7 @@ def main():
         lib.say(name + "_threads", len(os.listdir("/proc/%d/task" % p.pid)), "1")
     for name, p in agents:
         lib.say(name + "_file_bytes", file_bytes(p), "bytes")
-    for name, _ in others:
+    for name, _ in measured[1:]:
         lib.say(name + "_cpu_ratio_to_agent", "%.2f" % (used[name] / used["agent"]), "1")
     items = json.loads(lib.get(port, "/api/v1/series"))["items"]
     lib.say("agent_series", len(items), "1")

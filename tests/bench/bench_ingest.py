@@ -3,7 +3,8 @@
 """What taking in costs the collector: a real one, and lockstep-sim as agents beside it.
 
 Each host has 120 series at 1 Hz, hot values and a step record a second, and chunks once a minute; all of it is
-durable when acknowledged. With --tls each agent has a certificate of its own. Each line is "name value unit", for each number of hosts (--hosts 1000,10000):
+durable when acknowledged. With --tls all is measured again (_nN_tls), with a certificate for each agent. Each line is
+"name value unit", for each number of hosts (--hosts 1000,10000):
 
 ingest_cpu_ratio_nN            CPU time of the collector's process, by its own clock, over the time
 ingest_cpu_us_per_report_nN    the same for each report; _THREAD: of it, by kind of thread
@@ -13,9 +14,11 @@ ingest_ack_p50_ms_nN, _p99_    from sending a report with items until they are o
 ingest_chunks_per_s_nN         chunks acknowledged
 ingest_beat_factor_nN          1; more if the collector asked for a longer beat: then fewer reports came than asked for
 ingest_retries_nN              answers "retry later" and exchanges without an answer
+ingest_start_s_nN              from the first connection ever until all agents had an answer
 ingest_reconnect_s_nN          after kill -9 and a start on the same state: from the first connection until all
                                agents had an answer; _p99: until 99 % had
 ingest_restart_s_nN            from that start until the collector listens
+ingest_tls_cpu_factor_nN       with TLS over without, CPU time for each report
 ingest_cpu_growth, _rss_growth from the fewest to the most hosts, over the growth of hosts: 1 is a line through 0
 machine_busy_ratio_nN          all CPUs of the machine meanwhile; machine_load: its load at the end
 """
@@ -81,39 +84,32 @@ def wait_for(sim, what, seconds):
         raise SystemExit("lockstep-sim: ended, or not in time:\n" + f.read()[-2000:])
 
 
-def beat_factor(n):
+def beat_factor(label):
     """How much longer beats are than the usual one, as the collector tells."""
-    page = lib.get(lib.ports(os.path.join(lib.work, "port-%d" % n))["http"], "/metrics").decode()
+    page = lib.get(lib.ports(os.path.join(lib.work, "port-" + label))["http"], "/metrics").decode()
     return next(line.split()[1] for line in page.split("\n")
                 if line.startswith("lockstep_collector_beat_factor "))
 
 
-def make_keys(n):
-    """Certificates of the collector and of n agents; the options that name them."""
-    keys = os.path.join(lib.work, "keys-%d" % n)
-    names = ["sim%05d" % (i + 1) for i in range(n)]
-    for words in (["init", keys, "127.0.0.1"], ["agent", keys, *names]):
-        subprocess.run([os.path.join(lib.BUILD, "lockstep"), "keys", *words], check=True)
-    return "--keys", keys
-
-
-def start_collector(n, port, keys):
-    """On the state directory of this n; process, and seconds until it listens."""
+def start_collector(label, port, keys):
+    """On the state directory of this label; process, and seconds until it listens."""
     begin = time.monotonic()
-    file = os.path.join(lib.work, "port-%d" % n)
+    file = os.path.join(lib.work, "port-" + label)
     if os.path.exists(file):
         os.unlink(file)
     p = lib.start(os.path.join(lib.BUILD, "lockstep-collector"), "--listen", "tcp://127.0.0.1:%d" % port,
-                  "--http", "127.0.0.1:0", "--state-dir", os.path.join(lib.work, "ingest-%d" % n),
+                  "--http", "127.0.0.1:0", "--state-dir", os.path.join(lib.work, "ingest-" + label),
                   "--port-file", file, *keys)
     lib.ports(file)
     return p, time.monotonic() - begin
 
 
-def window(n, sim, pid, seconds, settle):
+def window(label, sim, pid, seconds, settle):
     """CPU and memory of one interval of lockstep-sim, after settling."""
-    first = wait_for(sim, lambda e: [x for x in e if x["event"] == "interval" and x["t_s"] >= settle - 0.5],
-                     settle + PATIENCE)[0]
+    start = wait_for(sim, lambda e: [x for x in e if x["event"] == "start"], settle + PATIENCE)[0]
+    lib.say("ingest_start_s_%s" % label, start["acked_p100_s"], "s")
+    first = wait_for(sim, lambda e: [x for x in e[e.index(start):] if x["event"] == "interval" and
+                                     x["t_s"] >= settle - 0.5], settle + PATIENCE)[0]
     wall, cpu, by, busy = time.monotonic(), lib.process_cpu_ns(pid), threads(pid), machine()
     line = wait_for(sim, lambda e: [x for x in e if x["event"] == "interval" and x["t_s"] > first["t_s"]],
                     seconds + PATIENCE)[0]
@@ -121,51 +117,50 @@ def window(n, sim, pid, seconds, settle):
     after, busy = threads(pid), [b - a for a, b in zip(busy, machine())]
     reports = line["reports_per_s"] * wall
     ratio, rss = cpu * 1e-9 / wall, lib.rss_bytes(pid)
-    lib.say("ingest_cpu_ratio_n%d" % n, "%.3f" % ratio, "ratio")
-    lib.say("ingest_cpu_us_per_report_n%d" % n, "%.1f" % (cpu * 1e-3 / reports), "us")
+    lib.say("ingest_cpu_ratio_%s" % label, "%.3f" % ratio, "ratio")
+    lib.say("ingest_cpu_us_per_report_%s" % label, "%.1f" % (cpu * 1e-3 / reports), "us")
     for kind in sorted(after):
-        lib.say("ingest_cpu_us_per_report_%s_n%d" % (kind, n),
+        lib.say("ingest_cpu_us_per_report_%s_%s" % (kind, label),
                 "%.1f" % ((after[kind] - by.get(kind, 0)) * 1e-3 / reports), "us")
-    lib.say("ingest_rss_bytes_n%d" % n, rss, "bytes")
-    lib.say("ingest_reports_per_s_n%d" % n, "%.0f" % line["reports_per_s"], "1/s")
-    lib.say("ingest_ack_p50_ms_n%d" % n, line["ack_ms"]["p50"], "ms")
-    lib.say("ingest_ack_p99_ms_n%d" % n, line["ack_ms"]["p99"], "ms")
-    lib.say("ingest_chunks_per_s_n%d" % n, "%.1f" % (line["durable_chunks"] / line["seconds"]), "1/s")
-    lib.say("ingest_beat_factor_n%d" % n, beat_factor(n), "times")
-    lib.say("ingest_retries_n%d" % n, line["retries"] + line["timeouts"], "answers")
-    lib.say("machine_busy_ratio_n%d" % n, "%.2f" % (busy[0] / max(busy[1], 1)), "ratio")
-    return ratio, rss
+    lib.say("ingest_rss_bytes_%s" % label, rss, "bytes")
+    lib.say("ingest_reports_per_s_%s" % label, "%.0f" % line["reports_per_s"], "1/s")
+    lib.say("ingest_ack_p50_ms_%s" % label, line["ack_ms"]["p50"], "ms")
+    lib.say("ingest_ack_p99_ms_%s" % label, line["ack_ms"]["p99"], "ms")
+    lib.say("ingest_chunks_per_s_%s" % label, "%.1f" % (line["durable_chunks"] / line["seconds"]), "1/s")
+    lib.say("ingest_beat_factor_%s" % label, beat_factor(label), "times")
+    lib.say("ingest_retries_%s" % label, line["retries"] + line["timeouts"], "answers")
+    lib.say("machine_busy_ratio_%s" % label, "%.2f" % (busy[0] / max(busy[1], 1)), "ratio")
+    return ratio, rss, cpu / reports
 
 
-def storm(n, sim, collector, port, keys):
+def storm(label, sim, collector, port, keys):
     """kill -9, and how long until all agents had an answer of the next collector."""
-    lib.say("ingest_rss_bytes_peak_n%d" % n, lib.peak_bytes(collector.pid), "bytes")
+    lib.say("ingest_rss_bytes_peak_%s" % label, lib.peak_bytes(collector.pid), "bytes")
     collector.kill()
     collector.wait()
-    collector, restart = start_collector(n, port, keys)
-    lib.say("ingest_restart_s_n%d" % n, "%.2f" % restart, "s")
+    collector, restart = start_collector(label, port, keys)
+    lib.say("ingest_restart_s_%s" % label, "%.2f" % restart, "s")
     line = wait_for(sim, lambda e: [x for x in e if x["event"] == "reconnect"], PATIENCE)[0]
-    lib.say("ingest_reconnect_s_n%d" % n, line["acked_p100_s"], "s")
-    lib.say("ingest_reconnect_p99_s_n%d" % n, line["acked_p99_s"], "s")
+    lib.say("ingest_reconnect_s_%s" % label, line["acked_p100_s"], "s")
+    lib.say("ingest_reconnect_p99_s_%s" % label, line["acked_p99_s"], "s")
     return collector
 
 
-def measure(n, options):
-    """One number of hosts; ratio of CPU, and memory."""
+def measure(n, options, label, keys=()):
+    """One number of hosts; ratio of CPU, memory, and CPU time for each report."""
     port = lib.free_port()
-    keys = make_keys(n) if options.tls else ()
-    collector, _ = start_collector(n, port, keys)
+    collector, _ = start_collector(label, port, keys)
     sim = lib.start(os.path.join(lib.BUILD, "lockstep-sim"), "--connect", "tcp://127.0.0.1:%d" % port,
                     "--hosts", str(n), "--variants", "16", "--report", "%ds" % options.seconds, *keys)
-    ratio, rss = window(n, sim, collector.pid, options.seconds, options.settle)
+    figures = window(label, sim, collector.pid, options.seconds, options.settle)
     if not options.no_storm:
-        collector = storm(n, sim, collector, port, keys)
+        collector = storm(label, sim, collector, port, keys)
     sim.terminate()
     if sim.wait(60) != 0:
         raise SystemExit("lockstep-sim: ended with status %d" % sim.returncode)
     lib.stop(collector)
-    lib.remove(os.path.join(lib.work, "ingest-%d" % n))
-    return ratio, rss
+    lib.remove(os.path.join(lib.work, "ingest-" + label))
+    return figures
 
 
 def main():
@@ -174,7 +169,7 @@ def main():
     parser.add_argument("--hosts", default="1000,10000", help="numbers of hosts, rising")
     parser.add_argument("--seconds", type=int, default=20, help="measured for so long")
     parser.add_argument("--settle", type=int, default=MINUTE, help="after so long")
-    parser.add_argument("--tls", action="store_true", help="with keys on both sides")
+    parser.add_argument("--tls", action="store_true", help="with keys on both sides, too")
     parser.add_argument("--no-storm", action="store_true", help="no restart")
     options = parser.parse_args()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -184,7 +179,11 @@ def main():
         if n + FILES_BESIDE > hard:
             lib.skip("ingest_n%d" % n, "the limit of open files is %d (soft %d): ulimit -Hn" % (hard, soft))
             continue
-        figures[n] = measure(n, options)
+        figures[n] = measure(n, options, "n%d" % n)
+        if options.tls:
+            keys = lib.keys("keys-%d" % n, ["sim%05d" % (i + 1) for i in range(n)])
+            tls = measure(n, options, "n%d_tls" % n, keys)
+            lib.say("ingest_tls_cpu_factor_n%d" % n, "%.2f" % (tls[2] / figures[n][2]), "ratio")
     if len(figures) > 1:
         few, many = min(figures), max(figures)
         for i, name in enumerate(("cpu", "rss")):

@@ -91,6 +91,14 @@ def collector():
     return collector_in("collector")[2]["ingest"]
 
 
+def keys(name, hosts):
+    """Certificates of a collector on loopback and of these hosts, in a directory of this name; the options that name it."""
+    path = os.path.join(work, name)
+    for words in (["init", path, "127.0.0.1"], ["agent", path, *hosts]):
+        subprocess.run([os.path.join(BUILD, "lockstep"), "keys", *words], check=True)
+    return "--keys", path
+
+
 def agent(ingest, steps, *options, build=BUILD, name="bench"):
     """Starts one that reads the rings in `steps`; process and HTTP port."""
     file = os.path.join(work, name + ".port")

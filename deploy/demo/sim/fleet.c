@@ -96,20 +96,25 @@ fleet_make_plan(struct sim_fleet *f, const struct sim_slow *slow, uint64_t now)
 }
 
 static int
-fleet_make_links(struct sim_fleet *f, uint64_t now)
+fleet_make_links(struct sim_fleet *f)
 {
+	uint64_t now;
+	int rc = 0;
+
 	f->links = calloc((size_t)f->options->hosts, sizeof(*f->links));
 	if (f->links == NULL)
 		return -ENOMEM;
-	for (; f->count < f->options->hosts; f->count++) {
-		if (sim_link_init(&f->links[f->count], f, f->count,
-			    now + sim_fleet_random(f, f->jitter_ns)) != 0)
-			return -ENOMEM;
+	while (rc == 0 && f->count < f->options->hosts) {
+		rc = sim_link_init(&f->links[f->count], f, f->count);
+		f->count++;
 	}
-	return 0;
+	now = ls_clock_mono_ns();
+	for (uint32_t i = 0; rc == 0 && i < f->count; i++)
+		sim_link_start(&f->links[i], now + sim_fleet_random(f, f->jitter_ns));
+	return rc;
 }
 
-/* The certificates of the hosts are read when they connect. */
+/* The certificates of the hosts are read with their links. */
 static int
 fleet_open_keys(struct sim_fleet *f)
 {
@@ -164,7 +169,7 @@ sim_fleet_new(struct ls_loop *loop, const struct sim_options *o,
 	if (rc == 0 && (f->tally == NULL || f->report_timer == NULL))
 		rc = -ENOMEM;
 	if (rc == 0)
-		rc = fleet_make_links(f, now);
+		rc = fleet_make_links(f);
 	if (rc == 0) {
 		ls_loop_timer_start(f->report_timer, o->report_ns, o->report_ns);
 		*ret_fleet = f;

@@ -10,8 +10,10 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/text.h"
+#include "proto/limits.h"
 
-#define LINK_CONNECT_NS 10000000000ull /* to connect, and to greet: as nng's */
+/* to connect (with TLS: and for the handshake) and to be greeted, as an agent */
+#define LINK_CONNECT_NS (LS_EXCHANGE_LINE_FACTOR * LS_EXCHANGE_PATIENCE_NS)
 
 static void link_on_timer(evutil_socket_t fd, short what, void *arg);
 
@@ -73,24 +75,16 @@ link_close(struct sim_link *l)
 static struct bufferevent *
 link_secure(struct sim_link *l, int fd)
 {
-	struct sim_fleet *f = l->fleet;
-	char path[LS_PATH_MAX_BYTES], name[LS_HOST_NAME_MAX_BYTES];
-	SSL *ssl = SSL_new(f->tls);
-	bool ok;
+	SSL *ssl = SSL_new(l->fleet->tls);
 
-	sim_agent_name(name, l->agent.name);
-	(void)snprintf(path, sizeof(path), "%.900s/%s.pem", f->options->keys, name);
-	ok = ssl != NULL && SSL_use_certificate_file(ssl, path, SSL_FILETYPE_PEM) == 1;
-	(void)snprintf(path, sizeof(path), "%.900s/%s.key", f->options->keys, name);
-	ok = ok && SSL_use_PrivateKey_file(ssl, path, SSL_FILETYPE_PEM) == 1;
-	if (!ok) {
-		ls_log(LS_LOG_ERR, "sim", "%s: no certificate and key", path);
+	if (ssl == NULL || SSL_use_certificate(ssl, l->certificate) != 1 ||
+		SSL_use_PrivateKey(ssl, l->key) != 1) {
 		SSL_free(ssl);
 		return NULL;
 	}
 	if (l->session != NULL)
 		(void)SSL_set_session(ssl, l->session); /* else a full handshake */
-	return bufferevent_openssl_socket_new(ls_loop_base(f->loop), fd, ssl,
+	return bufferevent_openssl_socket_new(ls_loop_base(l->fleet->loop), fd, ssl,
 		BUFFEREVENT_SSL_CONNECTING, BEV_OPT_CLOSE_ON_FREE);
 }
 
@@ -377,15 +371,46 @@ link_on_timer(evutil_socket_t fd, short what, void *arg)
 
 /* --- life ----------------------------------------------------------------- */
 
+/* Reading a key takes longer than a handshake, hence once. */
+static int
+link_read_keys(struct sim_link *l)
+{
+	char path[LS_PATH_MAX_BYTES], name[LS_HOST_NAME_MAX_BYTES];
+	SSL *ssl = SSL_new(l->fleet->tls);
+	bool ok;
+
+	sim_agent_name(name, l->agent.name);
+	(void)snprintf(path, sizeof(path), "%.900s/%s.pem", l->fleet->options->keys,
+		name);
+	ok = ssl != NULL && SSL_use_certificate_file(ssl, path, SSL_FILETYPE_PEM) == 1;
+	(void)snprintf(path, sizeof(path), "%.900s/%s.key", l->fleet->options->keys,
+		name);
+	ok = ok && SSL_use_PrivateKey_file(ssl, path, SSL_FILETYPE_PEM) == 1;
+	if (ok) {
+		l->certificate = SSL_get_certificate(ssl);
+		l->key = SSL_get_privatekey(ssl);
+		ok = X509_up_ref(l->certificate) == 1 && EVP_PKEY_up_ref(l->key) == 1;
+	} else {
+		ls_log(LS_LOG_ERR, "sim", "%s: no certificate and key", path);
+	}
+	SSL_free(ssl);
+	return ok ? 0 : -EINVAL;
+}
+
 int
-sim_link_init(struct sim_link *l, struct sim_fleet *f, uint32_t index, uint64_t due_ns)
+sim_link_init(struct sim_link *l, struct sim_fleet *f, uint32_t index)
 {
 	l->fleet = f;
 	sim_agent_init(&l->agent, &f->plan, index);
 	if (evtimer_assign(&l->timer, ls_loop_base(f->loop), link_on_timer, l) != 0)
 		return -ENOMEM;
+	return f->tls != NULL ? link_read_keys(l) : 0;
+}
+
+void
+sim_link_start(struct sim_link *l, uint64_t due_ns)
+{
 	link_set_state(l, LINK_DOWN, due_ns);
-	return 0;
 }
 
 void
@@ -395,6 +420,8 @@ sim_link_fini(struct sim_link *l)
 		(void)event_del(&l->timer);
 	link_close(l);
 	SSL_SESSION_free(l->session);
+	X509_free(l->certificate);
+	EVP_PKEY_free(l->key);
 	sim_agent_clear(&l->agent);
 }
 

@@ -12,7 +12,7 @@
  *
  * Owner:   the loop thread.
  * Units:   ns, CLOCK_MONOTONIC.
- * Errors:  -ENOMEM.
+ * Errors:  -ENOMEM, -EINVAL.
  * Limits:  of what is not whole yet, or not written yet, as much as one message has.
  */
 #ifndef LS_TESTS_SIM_LINK_H
@@ -44,6 +44,8 @@ struct sim_link {
 	struct event timer;
 	struct bufferevent *stream; /* NULL: none */
 	SSL_SESSION *session; /* of its last connection with TLS, to resume */
+	X509 *certificate; /* of its host; NULL: plain */
+	EVP_PKEY *key;
 	enum sim_link_state state;
 	bool settled; /* had an OK by this connection */
 	unsigned failures; /* in a row */
@@ -68,9 +70,10 @@ struct sim_fleet {
 	uint8_t out[SIM_LINK_HEAD_BYTES + LS_REPORT_MAX_BYTES];
 };
 
-/* A link that connects at due_ns. */
-int sim_link_init(struct sim_link *l, struct sim_fleet *f, uint32_t index,
-	uint64_t due_ns) LS_MUSTCHECK;
+/* A link with the keys of its host; -EINVAL, logged: they cannot be read. */
+int sim_link_init(struct sim_link *l, struct sim_fleet *f, uint32_t index) LS_MUSTCHECK;
+/* It connects at due_ns. */
+void sim_link_start(struct sim_link *l, uint64_t due_ns);
 void sim_link_fini(struct sim_link *l);
 
 /* While all is drained: a link that waits for its beat reports now. */

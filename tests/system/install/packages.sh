@@ -62,30 +62,7 @@ check "the agent is up from its package" until_true active lockstep-agent
 
 # systemd-nspawn puts a boot id of its own over the kernel's, which a service with protected tunables does not see.
 in_box umount /proc/sys/kernel/random/boot_id
-cat >"$root/job.py" <<'PYTHON'
-"""Four ranks; the last one works half as long again from step 100 on."""
-import multiprocessing
-import time
-
-import lockstep
-
-
-def rank(number, barrier):
-    lockstep.open(job="train", rank=number, world=4)
-    for i in range(100000):
-        with lockstep.step(i):
-            time.sleep(.15 if number == 3 and i >= 100 else .1)
-            with lockstep.sync_wait():
-                barrier.wait()
-
-
-everybody = multiprocessing.Barrier(4)
-ranks = [multiprocessing.Process(target=rank, args=(n, everybody)) for n in range(4)]
-for r in ranks:
-    r.start()
-for r in ranks:
-    r.join()
-PYTHON
+cp "$top/tests/system/install/job.py" "$root/job.py"
 run_behind "$work/job.log" nsenter -t "$leader" -a -- python3 /job.py
 job_pid=$ret_pid
 found() { in_box lockstep findings --job train -o json | python3 -c '

@@ -726,6 +726,22 @@ LS_TEST(exchange, who_does_not_greet_in_time_is_left)
 	peer_comes_again();
 }
 
+LS_TEST(exchange, who_stands_in_line_is_greeted_after_more_than_one_patience)
+{
+	uint64_t since;
+
+	open_exchange();
+	ls_exchange_set_patience(exchange, 500 * MS);
+	peer_accept();
+	wait_state(LS_EXCHANGE_STATE_GREET);
+	since = ls_clock_mono_ns();
+	while (ls_clock_mono_ns() - since < 600 * MS)
+		turn();
+	ck_assert_int_eq(ls_exchange_get_state(exchange), LS_EXCHANGE_STATE_GREET);
+	ls_ignore((int)send(peer, rep, sizeof(rep), MSG_NOSIGNAL));
+	wait_events("U");
+}
+
 /* Connections until the kernel takes no more: the next one hangs. */
 static size_t
 fill_backlog(int *fds, size_t max)
