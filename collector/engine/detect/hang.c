@@ -270,7 +270,7 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 static void
 hang_diagnose(struct ls_finding *f, enum ls_cause cause)
 {
-	double sure = cause == LS_CAUSE_UNEXPLAINED ? 1 : LS_CONFIDENCE_SEEN;
+	double sure = cause == LS_CAUSE_UNEXPLAINED ? 1 : LS_CONFIDENCE_MAX;
 
 	f->diagnosis = (struct ls_diagnosis){ .count = 1, .ceiling = sure };
 	f->diagnosis.hypotheses[0] = (struct ls_hypothesis){ cause, sure, 1 };

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RHYTHM_JITTER_STEPS (1 + LS_HALF) /* one step, and rounding */
+
 void
 ls_rhythm_fini(struct ls_rhythm *r)
 {
@@ -48,7 +50,7 @@ rhythm_keep(struct ls_rhythm *r, const struct ls_rhythm_event *ev)
 	if (r->event == NULL)
 		return false;
 	for (size_t i = 0;
-		i < r->count && rhythm_event(r, i)->step + LS_RHYTHM_APART > ev->step;
+		i < r->count && rhythm_event(r, i)->step + LS_APART_STEPS > ev->step;
 		i++)
 		if (rhythm_event(r, i)->slot == ev->slot)
 			return false;
@@ -118,13 +120,13 @@ rhythm_gaps(const struct ls_rhythm_event *const *event, size_t gaps, double step
 	span = (double)(event[0]->step - event[gaps]->step);
 	span_s = (double)(event[0]->t_us - event[gaps]->t_us) * 1e-6;
 	if (!p->in_time) {
-		if (!rhythm_is_equal(steps, gaps, LS_LEAST, LS_RHYTHM_JITTER_STEPS,
+		if (!rhythm_is_equal(steps, gaps, LS_LEAST, RHYTHM_JITTER_STEPS,
 			    &p->steps))
 			return false;
 		p->seconds = p->steps * span_s / span;
 	} else {
 		if (!rhythm_is_equal(seconds, gaps, LS_VISIBLE,
-			    LS_RHYTHM_JITTER_STEPS * step_s, &p->seconds) ||
+			    RHYTHM_JITTER_STEPS * step_s, &p->seconds) ||
 			!(span_s > 0))
 			return false;
 		p->steps = p->seconds * span / span_s;
@@ -248,7 +250,7 @@ static bool
 rhythm_changes(uint32_t workers, uint32_t most, size_t of, bool named)
 {
 	double few = (double)of, events = LS_RHYTHM_ROTATING;
-	double different = named ? LS_QUARTER * events : LS_RHYTHM_UNNAMED;
+	double different = named ? LS_QUARTER * events : LS_HALF * events;
 
 	return of >= LS_MANY &&
 		workers >= fmin(different, ceil((1 - LS_QUARTER) * few)) &&
@@ -281,7 +283,7 @@ rhythm_rotates(const struct ls_rhythm *r, const struct ls_rhythm_sample *s, bool
 	const struct ls_rhythm_event *event[LS_RHYTHM_ROTATING];
 	struct ls_rhythm_rotating now = { .on = true };
 	size_t n = rhythm_newest(r, large, event);
-	double excess = 0, span, least;
+	double excess = 0, span;
 	uint32_t most;
 	bool named;
 
@@ -302,12 +304,11 @@ rhythm_rotates(const struct ls_rhythm *r, const struct ls_rhythm_sample *s, bool
 	named = now.phase_ratio >= LS_EXPLAINS &&
 		(now.phase == LS_PHASE_GC || now.phase == LS_PHASE_COMPILE ||
 			now.phase == LS_PHASE_INPUT_WAIT || now.phase == LS_PHASE_H2D);
-	if (!named && (!large || s->workers < LS_RHYTHM_JOB))
+	if (!named && (!large || s->workers < 2 * LS_MANY))
 		return false;
-	least = (named ? 2 * LS_LEAST : LS_ROTATING_COST) * s->step_s;
 	*ret_rotating = now;
 	return rhythm_changes(now.workers, most, s->workers, named) &&
-		now.cost_s >= least;
+		now.cost_s >= 2 * LS_LEAST * s->step_s;
 }
 
 /* What they cost since it is so, as far as the events are kept: more of them than it
@@ -359,7 +360,7 @@ rhythm_relax(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 
 		if (p->on &&
 			(double)(s->event.step - p->last_step) >
-				LS_RHYTHM_OVER * p->steps)
+				(2 + LS_HALF) * p->steps)
 			p->on = false;
 	}
 	if (!r->rotating.on || s->event.step % LS_BLOCK != 0)

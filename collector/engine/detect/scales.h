@@ -60,6 +60,7 @@
 #include "collector/engine/residual/blame.h"
 
 #define LS_SCALES_BORN 0x8000u /* bit of named: by its level */
+#define LS_SCALES_PAST LS_DETECT_WARM /* windows of each length that are kept */
 #define LS_SCALES_UNITS 8u /* newest units: two windows of the second length */
 
 /* Rows of numbers, one a worker each: */

@@ -226,8 +226,8 @@ judge_uncertainty(enum ls_detect_kind kind, const struct ls_episode *ep)
 	if (kind == LS_DETECT_STALLS) /* between two of them */
 		return (uint32_t)fmin(fmax(ep->gap_mean, 1), 1e6);
 	return ep->lasted > 0		  ? (uint32_t)fmin((double)ep->lasted / 2, 1e6)
-		: kind == LS_DETECT_FAINT ? LS_UNCERTAIN_BLOCKS
-					  : LS_UNCERTAIN;
+		: kind == LS_DETECT_FAINT ? LS_BLOCK
+					  : LS_LOOK;
 }
 
 /* Does an earlier kind, which tells more, still find what this finding is about? Of a

@@ -114,7 +114,7 @@ judge_job_is_imbalance(const struct ls_job *j)
 	for (int load = 0; load < 2; load++) {
 		double cv, r = judge_job_work(j, load != 0, &cv);
 
-		if (cv >= LS_WORK_CV && r >= LS_WORK_CORRELATION)
+		if (cv >= LS_VISIBLE && r >= sqrt(LS_MOST))
 			return true;
 	}
 	return false;
@@ -148,7 +148,7 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 	if (judge_job_is_imbalance(j)) {
 		f->kind = LS_KIND_IMBALANCE;
 		f->diagnosis.hypotheses[0] = (struct ls_hypothesis){ LS_CAUSE_IMBALANCE,
-			LS_CONFIDENCE_SEEN, 1 };
+			LS_CONFIDENCE_MAX, 1 };
 	}
 }
 

@@ -50,7 +50,7 @@ judge_stage_diagnose(const struct ls_stage *st, struct ls_finding *f)
 	f->diagnosis =
 		(struct ls_diagnosis){ .count = 1, .ceiling = LS_CONFIDENCE_MAX };
 	f->diagnosis.hypotheses[0] = more
-		? (struct ls_hypothesis){ LS_CAUSE_IMBALANCE, LS_CONFIDENCE_SEEN, 1 }
+		? (struct ls_hypothesis){ LS_CAUSE_IMBALANCE, LS_CONFIDENCE_MAX, 1 }
 		: (struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED, 1, 1 };
 	f->kind = more ? LS_KIND_IMBALANCE : LS_KIND_STRAGGLER;
 }
@@ -91,7 +91,7 @@ judge_stage_open(struct ls_engine *e, struct ls_job *j, size_t k, uint64_t step,
 		return;
 	event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
 	/* as surely as a worker's chronic shift */
-	ls_findings_begin(f, ep->start_step, ep->start_us, LS_UNCERTAIN);
+	ls_findings_begin(f, ep->start_step, ep->start_us, LS_LOOK);
 	judge_stage_refresh(e, j, f, k, step);
 	ls_findings_tell(e, f, event, now_us);
 }
