@@ -139,7 +139,7 @@ ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch,
 		ch->ep.excess_s += excess_s;
 		ch->calm = 0;
 	} else if (ch->level == LS_LEVEL_FINDING) {
-		quiet = (uint32_t)(LS_STALL_PAUSE *
+		quiet = (uint32_t)(LS_RARE *
 			fmax(1 / LS_STALL_FAULT_RATE, ch->ep.gap_mean));
 		if (++ch->calm > quiet) {
 			ls_detect_set_level(d, ch, LS_LEVEL_QUIET);

@@ -25,7 +25,7 @@ static enum hang_place
 hang_place_of(const struct ls_engine_worker *w, int64_t now_us)
 {
 	if (ls_worker_is_gone(w) || !w->has_live ||
-		now_us - w->seen_us > LS_ENGINE_US(LS_FRESH_S))
+		now_us - w->seen_us > LS_ENGINE_US(LS_SILENT_S) / 2)
 		return HANG_UNKNOWN;
 	switch (w->live.phase) {
 	case LS_PHASE_COUNT:

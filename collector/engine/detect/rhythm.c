@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* twice as many events as gaps of long periods */
+#define RHYTHM_GAPS_MAX (2 * LS_RHYTHM_GAPS - 1)
 #define RHYTHM_JITTER_STEPS (1 + LS_HALF) /* one step, and rounding */
 
 void
@@ -37,7 +39,7 @@ ls_rhythm_reset_worker(struct ls_rhythm *r, uint32_t slot)
 bool
 ls_rhythm_is_event(const struct ls_rhythm *r, double excess_s, double step_s)
 {
-	return excess_s >= fmax(LS_VISIBLE * step_s, LS_RHYTHM_USUAL * r->usual_s) &&
+	return excess_s >= fmax(LS_VISIBLE * step_s, LS_RARE * r->usual_s) &&
 		r->usual_s > 0;
 }
 
@@ -66,12 +68,12 @@ rhythm_keep(struct ls_rhythm *r, const struct ls_rhythm_event *ev)
  * most one more than gaps are needed. */
 static size_t
 rhythm_alike(const struct ls_rhythm *r,
-	const struct ls_rhythm_event *ret_events[LS_RHYTHM_GAPS_MAX + 1])
+	const struct ls_rhythm_event *ret_events[RHYTHM_GAPS_MAX + 1])
 {
 	const struct ls_rhythm_event *newest = rhythm_event(r, 0);
 	size_t n = 0;
 
-	for (size_t i = 0; i < r->count && n <= LS_RHYTHM_GAPS_MAX; i++) {
+	for (size_t i = 0; i < r->count && n <= RHYTHM_GAPS_MAX; i++) {
 		const struct ls_rhythm_event *ev = rhythm_event(r, i);
 
 		if (ev->slot != newest->slot ||
@@ -89,7 +91,7 @@ static bool
 rhythm_is_equal(const double *gap, size_t n, double ratio, double least,
 	double *ret_period)
 {
-	double copy[LS_RHYTHM_GAPS_MAX], period, jitter;
+	double copy[RHYTHM_GAPS_MAX], period, jitter;
 	size_t twice = 0;
 
 	memcpy(copy, gap, n * sizeof(*gap));
@@ -111,7 +113,7 @@ static bool
 rhythm_gaps(const struct ls_rhythm_event *const *event, size_t gaps, double step_s,
 	struct ls_rhythm_period *p)
 {
-	double steps[LS_RHYTHM_GAPS_MAX], seconds[LS_RHYTHM_GAPS_MAX], span_s, span;
+	double steps[RHYTHM_GAPS_MAX], seconds[RHYTHM_GAPS_MAX], span_s, span;
 
 	for (size_t i = 0; i < gaps; i++) {
 		steps[i] = (double)(event[i]->step - event[i + 1]->step);
@@ -139,15 +141,14 @@ static bool
 rhythm_period(const struct ls_rhythm_event *const *event, size_t n, bool in_time,
 	double step_s, struct ls_rhythm_period *p, size_t *ret_gaps)
 {
-	*ret_gaps = in_time ? LS_RHYTHM_GAPS_MAX : LS_RHYTHM_GAPS;
+	*ret_gaps = in_time ? RHYTHM_GAPS_MAX : LS_RHYTHM_GAPS;
 	p->in_time = in_time;
 	if (n <= *ret_gaps || !rhythm_gaps(event, *ret_gaps, step_s, p))
 		return false;
 	if (p->steps >= LS_DETECT_WARM || in_time)
 		return true;
-	*ret_gaps = LS_RHYTHM_GAPS_MAX;
-	return n > LS_RHYTHM_GAPS_MAX &&
-		rhythm_gaps(event, LS_RHYTHM_GAPS_MAX, step_s, p);
+	*ret_gaps = RHYTHM_GAPS_MAX;
+	return n > RHYTHM_GAPS_MAX && rhythm_gaps(event, RHYTHM_GAPS_MAX, step_s, p);
 }
 
 /* Which phase most of some events was in: what the steps spent in it beyond the steps
@@ -196,7 +197,7 @@ ls_rhythm_period_of(const struct ls_rhythm *r, size_t slot)
 static void
 rhythm_periodic(struct ls_rhythm *r, double step_s)
 {
-	const struct ls_rhythm_event *event[LS_RHYTHM_GAPS_MAX + 1];
+	const struct ls_rhythm_event *event[RHYTHM_GAPS_MAX + 1];
 	struct ls_rhythm_period p = { .on = true, .slot = rhythm_event(r, 0)->slot },
 				*known;
 	size_t n = rhythm_alike(r, event), gaps;
@@ -383,7 +384,7 @@ ls_rhythm_step(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 	if (!(s->step_s > 0) || !(excess >= 0))
 		return;
 	if (s->own && ls_rhythm_is_event(r, excess, s->step_s)) {
-		ev.large = excess >= 2 * LS_RHYTHM_USUAL * r->usual_s;
+		ev.large = excess >= 2 * LS_RARE * r->usual_s;
 		if (rhythm_keep(r, &ev)) {
 			rhythm_periodic(r, s->step_s);
 			rhythm_rotating(r, s);
