@@ -431,8 +431,9 @@
 #define LS_OPEN_CELLS_MAX (1024u * 1024)
 /* closed steps a job kept for page and heatmap */
 #define LS_LIVE_STEPS 1024
-/* workers x steps in memory, of all jobs together: 100 steps of 20,000 workers */
-#define LS_CELLS_MAX (2u * 1024 * 1024)
+/* workers x steps in memory, of all jobs together: of the most agents the newest 100
+ * steps, and what is open */
+#define LS_CELLS_MAX (112u * LS_AGENTS_MAX)
 /* named in a finding about a group; it counts all of them */
 #define LS_FINDING_HOSTS_MAX 64
 #define LS_FINDING_EPISODES_MAX 16u /* of a finding, the newest */

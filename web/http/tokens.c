@@ -84,6 +84,7 @@ ls_tokens_read(const char *dir, struct ls_tokens **ret_tokens, char *text, size_
 	char path[LS_PATH_MAX_BYTES], line[512];
 	struct ls_tokens *t = calloc(1, sizeof(*t));
 	FILE *f = NULL;
+	struct stat st;
 	int rc = t != NULL ? 0 : -ENOMEM;
 
 	if (snprintf(path, sizeof(path), "%s/tokens", dir) >= (int)sizeof(path))
@@ -92,6 +93,10 @@ ls_tokens_read(const char *dir, struct ls_tokens **ret_tokens, char *text, size_
 		f = fopen(path, "re");
 		rc = f != NULL || errno == ENOENT ? 0 : -errno;
 	}
+	/* Who can write it can let himself in. */
+	if (rc == 0 && f != NULL &&
+		(fstat(fileno(f), &st) != 0 || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0))
+		rc = -EPERM;
 	while (rc == 0 && f != NULL && fgets(line, sizeof(line), f) != NULL) {
 		if (t->count == LS_TOKENS_MAX)
 			rc = -LS_ELIMIT;
@@ -108,11 +113,15 @@ ls_tokens_read(const char *dir, struct ls_tokens **ret_tokens, char *text, size_
 		*ret_tokens = t;
 		return 0;
 	}
-	(void)snprintf(text, size, "%s, line %zu: %s", path,
-		t != NULL ? t->count + 1 : 0,
+	if (rc == -LS_EPARSE || rc == -LS_ELIMIT)
+		(void)snprintf(line, sizeof(line), ", line %zu", t->count + 1);
+	else
+		line[0] = '\0';
+	(void)snprintf(text, size, "%s%s: %s", path, line,
 		rc == -LS_EPARSE
 			? "is not \"NAME read|write DIGEST\"; lockstep keys token makes such lines"
-			: ls_err_text(rc));
+			: rc == -EPERM ? "can be written by others; run chmod 644 on it"
+				       : ls_err_text(rc));
 	free(t);
 	return rc;
 }

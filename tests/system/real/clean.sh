@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # clean.sh [REPETITIONS] [STEPS]: no rank is slowed, so no host may be named.
+# Alone: detection.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 n=${1:-1}

@@ -49,7 +49,7 @@ over_wait() {
 
 fresh 4
 workload_start --device 100 --ranks 4 --steps 0 --slow none
-check "the job runs" step_wait 120
+check "the job runs" step_wait 80
 named=1
 for ((i = 1; i <= stops && named != 0; i++)); do
 	rank_pid 2 || die "rank 2 has no process"
@@ -81,7 +81,7 @@ export LOCKSTEP_STALL_DIR="$work/stalls"
 fresh 4
 mkdir -p "$LOCKSTEP_STALL_DIR"
 workload_start --ranks 4 --steps 0 --slow none --hold 300s
-check "the next job runs" step_wait 120
+check "the next job runs" step_wait 80
 rank_pid 1 || die "rank 1 has no process"
 kill -KILL "$ret_pid"
 hang_wait 1 open "$patience_s"

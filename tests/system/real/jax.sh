@@ -3,7 +3,7 @@
 # jax.sh: a real JAX job of four processes (jax.distributed, gloo collectives, tests/jax/train.py).
 # One process is slowed by others in its cgroup and on its CPU, then one alone compiles anew in every step: each time
 # it, and no other, must be named, and in the second run the cause, too.
-#
+# Alone: detection.
 # Fetch: jax
 # Limit: 480 s
 # shellcheck source=tests/system/lib.sh
@@ -61,7 +61,7 @@ why=$(fetched jax) || skip_all "$why"
 
 if cgroups_make; then
 	fresh "$ranks"
-	job_start --device 40 --steps 300
+	job_start --device 40 --steps 220
 	check "the job makes steps" progress_wait 1 100
 	for _ in 1 2; do
 		(beside 1 setpriv --pdeathsig TERM python3 -c 'while True: pass') &

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # launchers.sh: for each launcher (tests/system/launchers.py) a job of four real processes with the environment that it
 # gives. Each worker is counted with its rank, host and slice, and the one that is late is named.
+# Alone: detection.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 seconds=60 # detection has a minute; each job is seen again every two seconds

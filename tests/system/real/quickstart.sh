@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # quickstart.sh: deploy/quickstart --once names the slowed rank, from any directory, and leaves nothing.
+# Alone: detection.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 work_begin

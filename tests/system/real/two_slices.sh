@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # two_slices.sh [REPETITIONS]: two slices of two ranks; the finding names slice and rank. The fault is a quota: what busy
 # processes take is decided by the scheduler, and on two CPUs the rank of the other slice on the same CPU was as late at times.
+# Alone: detection.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 n=${1:-1}

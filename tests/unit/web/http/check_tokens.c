@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define DIGEST "2a5edea1837b9e0a28f3863eec1bab4d509bcd5a3f61ccc77f503df553fe0d73"
 
@@ -28,6 +29,7 @@ tokens_put(const char *lines)
 	f = fopen(path, "we");
 	ck_assert_ptr_nonnull(f);
 	ck_assert_int_ge(fputs(lines, f), 0);
+	ck_assert_int_eq(fchmod(fileno(f), 0644), 0);
 	ck_assert_int_eq(fclose(f), 0);
 }
 
@@ -130,6 +132,28 @@ LS_TEST(tokens, a_bad_line_is_named)
 		ck_assert_ptr_nonnull(strstr(tokens_text, "line 2"));
 	}
 	tokens_put("a read " DIGEST "\n");
+	t = tokens_get();
+	ck_assert_uint_eq(ls_tokens_count(t), 1);
+	ls_tokens_free(t);
+}
+
+LS_TEST(tokens, nobody_else_may_write_the_file)
+{
+	static const mode_t modes[] = { 0664, 0646 };
+	char path[512];
+	struct ls_tokens *t = NULL;
+
+	tokens_put("a read " DIGEST "\n");
+	(void)snprintf(path, sizeof(path), "%s/tokens", tokens_dir);
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		ck_assert_int_eq(chmod(path, modes[i]), 0);
+		ck_assert_int_eq(ls_tokens_read(tokens_dir, &t, tokens_text,
+					 sizeof(tokens_text)),
+			-EPERM);
+		ck_assert_ptr_nonnull(strstr(tokens_text,
+			"/tokens: can be written by others; run chmod"));
+	}
+	ck_assert_int_eq(chmod(path, 0444), 0);
 	t = tokens_get();
 	ck_assert_uint_eq(ls_tokens_count(t), 1);
 	ls_tokens_free(t);
