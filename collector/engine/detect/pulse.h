@@ -5,7 +5,7 @@
  *
  * What all workers share shows in no residual: input that starves all, a slower network
  * file system, a new program. Six blocks in a row of which the median step takes longer
- * by max(5 %, 1.25 of a step's own noise) are a finding, unless something else explains
+ * by max(5 %, a step's own noise) are a finding, unless something else explains
  * them (a worker, a collective), or there is as much more work. (A little more for
  * minutes, of own work or waits, is what shared machines do to all steps, in clean runs too.)
  *
