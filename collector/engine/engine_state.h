@@ -33,7 +33,7 @@
 							  : LS_SLICE_NAME_MAX_BYTES)
 #define LS_JOB_LOST_MAX 64 /* processes of other attempts remembered a job */
 #define LS_FINDING_UPDATE_STEPS LS_DETECT_WARM
-#define LS_FINDING_UPDATE_US LS_ENGINE_US(LS_FRESH_S)
+#define LS_FINDING_UPDATE_US (LS_ENGINE_US(LS_SILENT_S) / 2)
 
 enum ls_worker_state {
 	LS_WORKER_REPORTING,

@@ -17,6 +17,17 @@
 #undef LS_PARAM
 #undef LS_PARAM_COUNT
 
+/* A share that must be there everywhere where a half is there on average. */
+#define LS_QUARTER (LS_HALF * LS_HALF)
+/* What EXPLAINS leaves over: flat, rare, or a side matter. */
+#define LS_FEW (1 - LS_EXPLAINS)
+/* Two may share what is looked for: then each explains half of it. */
+#define LS_SHARED (LS_HALF * LS_EXPLAINS)
+/* A tenth of LEAST is not worth a sentence. */
+#define LS_NOTHING (LS_LEAST / 10)
+/* Steps that tell a mean, and calm ones before a finding is over. */
+#define LS_DETECT_CLEAR_STEPS (LS_DETECT_WARM / 2)
+
 /* The same in microseconds. */
 #define LS_ENGINE_US(s) ((int64_t)((s)*1e6))
 

@@ -13,7 +13,7 @@
 /* of more, every k-th: enough for deciles, and it stays cheap */
 #define EVIDENCE_PEERS_MAX 256u
 #define EVIDENCE_COUNTERS_US LS_ENGINE_US(LS_COUNTERS_S)
-#define EVIDENCE_COUNTERS_MIN_US LS_ENGINE_US(LS_COUNTERS_LEAST_S)
+#define EVIDENCE_COUNTERS_MIN_US LS_ENGINE_US(LS_HALF *LS_SCALES_LEAST_S)
 
 /* One kind of row: where its number comes from. */
 static const struct evidence_kind {
@@ -579,7 +579,7 @@ ls_evidence_net_host(const struct ls_engine *e, const struct ls_job *j,
 		return SIZE_MAX;
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]) && slot == SIZE_MAX; i++)
 		slot = evidence_kept(e, &w, who.at, &ch->ep, kept[i],
-			LS_KEPT * g.gap_s / g.step_s);
+			LS_MOST * g.gap_s / g.step_s);
 	return slot;
 }
 
@@ -601,7 +601,7 @@ ls_evidence_resends(const struct ls_engine *e, const struct ls_job *j,
 		before = evidence_rate(e, j, LS_METRIC_HOST_TCP_RETRANSMITS, i,
 			start_us - EVIDENCE_COUNTERS_US, start_us);
 		/* false for NaN */
-		if (now - before > LS_RTO_SIGMAS * sqrt((now + before) / time_s) &&
+		if (now - before > LS_FAR * sqrt((now + before) / time_s) &&
 			(now - before) * g.step_s * LS_RTO_S >= LS_EXPLAINS * g.gap_s)
 			return true;
 	}

@@ -134,13 +134,12 @@ detect_evidence(const struct ls_detect *d, size_t slot, const struct ls_episode 
 	/* The step time grew with it, and neither communication nor a worse worker
 	 * explains that. */
 	if (!isnan(ep->before_s) && other_s < ep->excess_s / n &&
-		d->net[0].channel[LS_DETECT_CHRONIC].c <
-			LS_HALF * LS_DETECT_COMM_FINDING)
+		d->net[0].channel[LS_DETECT_CHRONIC].c < LS_HALF * LS_DETECT_FINDING)
 		grown = fmin(d->step_s - ep->before_s, ep->excess_s / n);
 	/* Its own work grew and it waits less than before (in wait mode that is the
 	 * residual itself). */
 	best = fmax(grown, fmin(ep->own_s, ep->wait_s) / n);
-	return best >= LS_EVIDENCE_LEAST * ep->excess_s / n;
+	return best >= LS_SHARED * ep->excess_s / n;
 }
 
 /* Follows for how many steps up to this one the excess was steady; runs that scatter
@@ -156,7 +155,7 @@ detect_steady(struct ls_detect_worker *w, double excess_s)
 	w->steady_s += excess_s;
 	w->steady_sq += excess_s * excess_s;
 	mean_s = w->steady_s / w->steady;
-	if (w->steady >= LS_STEADY_LEAST &&
+	if (w->steady >= LS_PRIOR &&
 		w->steady_sq / w->steady - mean_s * mean_s >
 			LS_STEADY * LS_STEADY * mean_s * mean_s)
 		w->steady_s = w->steady_sq = w->steady = 0;
@@ -288,7 +287,7 @@ struct detect_before {
 static double
 detect_suspect(const struct ls_detect *d)
 {
-	return fmin(fmax(LS_DETECT_SUSPECT, log((double)d->count) / (2 * LS_ALLOWANCE)),
+	return fmin(fmax(LS_DETECT_SUSPECT, log((double)d->count) / (2 * LS_MOST)),
 		LS_DETECT_FINDING);
 }
 
@@ -332,7 +331,7 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 {
 	struct ls_detect_worker *w = &d->worker[slot];
 	double residual_s = d->mode == LS_MODE_LATENESS ? r->late_s : r->wait_s;
-	double excess_s, x, z, sigma, allowance = LS_ALLOWANCE;
+	double excess_s, x, z, sigma, allowance = LS_MOST;
 	bool had = w->has_last_x,
 	     said = d->scales != NULL && d->scales->named[slot] != 0;
 
@@ -472,7 +471,7 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 		detect_worst(d, i, &worst);
 	d->worst = worst; /* for the next step */
 	d->calm_steps = d->open == 0 ? d->calm_steps + 1 : 0;
-	if (d->stall_steps >= LS_STALL_MEMORY) {
+	if (d->stall_steps >= LS_MEMORY) {
 		d->stall_steps /= 2;
 		d->stall_hits /= 2;
 	}

@@ -53,7 +53,11 @@
 #define LS_DETECT_STALL_GAP (1 - LS_QUARTER)
 /* steps that tell what it was like before, and what costs are present */
 #define LS_DETECT_BEFORE (LS_DETECT_ADAPT / 2)
-#define LS_DETECT_CAP (LS_CAP * LS_DETECT_FINDING) /* bounds the time to clear */
+/* A statistic ends here, which bounds the time to clear; so low it is that of a healthy worker. */
+#define LS_DETECT_CAP ((1 + LS_HALF) * LS_DETECT_FINDING)
+#define LS_DETECT_CLEAR (LS_QUARTER * LS_DETECT_SUSPECT)
+/* Log likelihood ratio of a stall, and at most as much for its length. */
+#define LS_DETECT_STALL_SAYS log(LS_STALL_FAULT_RATE / LS_DETECT_STALL_RATE)
 
 /*
  * How long a shift lasts before it is a finding (LS_DETECT_LASTS). Two processes that share a core

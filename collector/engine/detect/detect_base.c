@@ -83,11 +83,11 @@ detect_born_ratio(struct ls_detect *d)
 		if (d->worker[i].warm == LS_DETECT_WARM)
 			d->scratch[known++] = d->worker[i].base_own_s;
 	if (known < LS_SIXTEENTH)
-		return LS_BORN_OWN;
+		return LS_LARGE;
 	centre = ls_stats_median(d->scratch, known);
-	return fmin(LS_BORN_OWN,
+	return fmin(LS_LARGE,
 		fmax(2 * LS_LEAST,
-			LS_BORN_SPREADS * LS_MAD_TO_SIGMA *
+			LS_FAR * LS_MAD_TO_SIGMA *
 				ls_stats_mad(d->scratch, known, centre) / d->step_s));
 }
 
@@ -173,7 +173,8 @@ void
 ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w,
 	const struct ls_blame *r, double residual_s, double x, bool calm)
 {
-	double limit = fmin(LS_GROSS, LS_LEARN_CLIP * w->sigma) * d->step_s, steps;
+	double limit = fmin(LS_GROSS, LS_HALF * LS_SIGMAS * w->sigma) * d->step_s,
+	       steps;
 
 	if (!calm) {
 		w->shift_s +=
@@ -197,16 +198,16 @@ ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w,
 	if (!isnan(r->wait_s))
 		w->base_wait_s +=
 			ls_stats_clip(r->wait_s - w->base_wait_s, limit) / steps;
-	w->sigma +=
-		(LS_MEAN_ABS_TO_SIGMA * fmin(fabs(x), LS_CLIP * w->sigma) - w->sigma) /
+	w->sigma += (LS_MEAN_ABS_TO_SIGMA * fmin(fabs(x), LS_SIGMAS * w->sigma) -
+			    w->sigma) /
 		LS_DETECT_ADAPT;
 	w->sigma = fmax(w->sigma, LS_DETECT_SIGMA_FLOOR);
-	w->block_sum += ls_stats_clip(x, LS_CLIP * w->sigma);
+	w->block_sum += ls_stats_clip(x, LS_SIGMAS * w->sigma);
 	if (++w->block_n == LS_DETECT_BASE_BLOCK) {
 		double mean = w->block_sum / LS_DETECT_BASE_BLOCK / w->sigma;
 
 		d->tau_sum +=
-			fmin(mean * mean * LS_DETECT_BASE_BLOCK, LS_CLIP * LS_TAU);
+			fmin(mean * mean * LS_DETECT_BASE_BLOCK, LS_SIGMAS * LS_TAU);
 		d->tau_count++;
 		w->block_sum = 0;
 		w->block_n = 0;
@@ -218,11 +219,11 @@ ls_detect_base_inflation(struct ls_detect *d)
 {
 	double tau;
 
-	if (d->tau_count >= LS_TAU_MEMORY) {
+	if (d->tau_count >= LS_MEMORY / LS_DETECT_BASE_BLOCK) {
 		d->tau_sum /= 2;
 		d->tau_count /= 2;
 	}
-	tau = (d->tau_sum + LS_TAU * LS_BLOCKS_WARM) / (d->tau_count + LS_BLOCKS_WARM);
+	tau = (d->tau_sum + LS_TAU * LS_PRIOR) / (d->tau_count + LS_PRIOR);
 
 	return sqrt(fmax(tau, 1));
 }

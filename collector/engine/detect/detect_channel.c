@@ -139,8 +139,8 @@ ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch,
 		ch->ep.excess_s += excess_s;
 		ch->calm = 0;
 	} else if (ch->level == LS_LEVEL_FINDING) {
-		quiet = (uint32_t)fmax(LS_STALL_QUIET_STEPS,
-			LS_STALL_PAUSE * ch->ep.gap_mean);
+		quiet = (uint32_t)(LS_RARE *
+			fmax(1 / LS_STALL_FAULT_RATE, ch->ep.gap_mean));
 		if (++ch->calm > quiet) {
 			ls_detect_set_level(d, ch, LS_LEVEL_QUIET);
 			ch->c = 0;

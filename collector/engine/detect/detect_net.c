@@ -11,6 +11,10 @@
 #include <math.h>
 #include <string.h>
 
+/* deviations that are taken off: half of what is looked for */
+#define NET_ALLOWANCE (LS_HALF * LS_SIGMAS)
+/* of a deviation of a block: two and a half blocks in a row, each by SIGMAS, make a finding, so three do */
+#define NET_BLOCK_NATS (LS_DETECT_FINDING / (2.5 * (LS_SIGMAS - NET_ALLOWANCE)))
 /* calm blocks that end a finding */
 #define DETECT_COMM_BLOCK_CALM ((LS_DETECT_CLEAR_STEPS + LS_BLOCK - 1) / LS_BLOCK)
 
@@ -21,12 +25,12 @@ detect_comm_chronic(struct ls_detect *d, struct ls_detect_net *net, double exces
 	struct ls_detect_channel *ch = &net->channel[LS_DETECT_CHRONIC];
 	double z = excess_s / fmax(net->arrival.sigma_s, LS_VISIBLE * d->step_s);
 
-	ls_detect_accumulate(d, ch, ls_stats_clip(z, LS_SIGMAS) - LS_COMM_DRIFT,
-		2 * LS_DETECT_COMM_FINDING, 0, step, t_us);
+	ls_detect_accumulate(d, ch, ls_stats_clip(z, LS_SIGMAS) - NET_ALLOWANCE,
+		LS_DETECT_CAP, 0, step, t_us);
 	if (ch->c > 0)
 		ch->ep.excess_s += excess_s;
 	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS);
-	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_COMM_FINDING &&
+	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING &&
 		d->worst.mean_s[0] < LS_HALF * ch->ep.excess_s / (double)ch->ep.steps &&
 		!(ch->ep.excess_s / (double)ch->ep.steps <
 			LS_MOST * (d->step_s - ch->ep.before_s)) &&
@@ -72,7 +76,7 @@ detect_block_sigma(const struct ls_detect *d, const struct ls_detect_net *net)
 
 	/* the base is not known better than that */
 	seen *= 1 + 1 / fmax(net->blocks.healthy, 1);
-	return fmax(fmax(sqrt(seen), LS_BLOCK_ONE * one_s), LS_LEAST / 4 * d->step_s);
+	return fmax(fmax(sqrt(seen), LS_HALF * one_s), LS_LEAST / 4 * d->step_s);
 }
 
 static void
@@ -85,7 +89,7 @@ detect_block_learn(struct ls_detect_blocks *b, double mean_s, double sigma_s)
 		b->dev_sum /= 2;
 	}
 	if (b->healthy >= LS_PRIOR)
-		dev = ls_stats_clip(dev, LS_CLIP * sigma_s);
+		dev = ls_stats_clip(dev, LS_SIGMAS * sigma_s);
 	b->healthy++;
 	b->base_s += dev / b->healthy;
 	b->dev_sum += dev * dev * (b->healthy - 1) / b->healthy; /* Welford */
@@ -125,13 +129,14 @@ detect_comm_block(struct ls_detect *d, struct ls_detect_net *net)
 			detect_block_learn(b, mean_s, sigma_s);
 		return;
 	}
-	if (ch->level != LS_LEVEL_FINDING)
-		z = fmax(z, LS_BLOCK_LOW);
+	if (ch->level != LS_LEVEL_FINDING) /* packets are lost in one block and not in
+					      the next: a calm one takes back half */
+		z = fmax(z, LS_HALF * NET_ALLOWANCE);
 	else /* over as soon as it is much less than it was */
 		z = (mean_s - b->base_s - ch->ep.excess_s / (double)ch->ep.steps / 2) /
 			sigma_s;
-	z = ls_stats_clip(z, LS_CLIP) - LS_BLOCK_DRIFT;
-	ls_detect_accumulate(d, ch, LS_BLOCK_NATS * z, LS_DETECT_CAP, 0, b->first_step,
+	z = ls_stats_clip(z, LS_SIGMAS) - NET_ALLOWANCE;
+	ls_detect_accumulate(d, ch, NET_BLOCK_NATS * z, LS_DETECT_CAP, 0, b->first_step,
 		b->first_us);
 	if (ch->c > 0) {
 		if (ch->ep.steps == 1)
@@ -141,7 +146,7 @@ detect_comm_block(struct ls_detect *d, struct ls_detect_net *net)
 		b->wait_sum += b->wait_s / LS_BLOCK - b->usual_wait_s;
 	}
 	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, DETECT_COMM_BLOCK_CALM);
-	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_COMM_FINDING &&
+	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING &&
 		detect_block_evidence(d, net))
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 	/* a few are known: they must not follow what begins */
@@ -291,5 +296,5 @@ ls_detect_link(const struct ls_detect *d, size_t at, const uint32_t *slice_of,
 			}
 		}
 	}
-	return best >= LS_ONE_OF_TWO * took_s && LS_HALF * best >= second && took_s > 0;
+	return best >= LS_SHARED * took_s && LS_HALF * best >= second && took_s > 0;
 }

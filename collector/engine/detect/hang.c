@@ -25,7 +25,7 @@ static enum hang_place
 hang_place_of(const struct ls_engine_worker *w, int64_t now_us)
 {
 	if (ls_worker_is_gone(w) || !w->has_live ||
-		now_us - w->seen_us > LS_ENGINE_US(LS_FRESH_S))
+		now_us - w->seen_us > LS_ENGINE_US(LS_SILENT_S) / 2)
 		return HANG_UNKNOWN;
 	switch (w->live.phase) {
 	case LS_PHASE_COUNT:
@@ -231,23 +231,16 @@ static void
 hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subject,
 	uint64_t step, int64_t since_us, double lost_s, int64_t now_us)
 {
-	struct ls_finding *f = ls_findings_last(e, subject);
-	bool same = j->hang.on && j->hang.step == step, was_open;
-	const char *event = "updated";
+	bool same = j->hang.on && j->hang.step == step;
+	const char *event;
+	struct ls_finding *f =
+		ls_findings_claim(e, subject, step, since_us, 0, now_us, &event);
 
-	if (f != NULL && ls_findings_is_known(f, now_us)) {
-		/* storage has told it: what follows adds to that */
+	if (f == NULL) { /* storage has told it: what follows adds to that */
 		hang_note(j, step, lost_s);
 		return;
 	}
-	was_open = f != NULL && ls_finding_is_open(f);
-	if (!was_open) {
-		f = ls_findings_take(e, f, subject, now_us);
-		if (f == NULL)
-			return;
-		event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-		ls_findings_begin(f, step, since_us, 0);
-	}
+	same &= strcmp(event, "updated") == 0;
 	f->detector = LS_DETECT_STALLS; /* one from storage does not know */
 	f->estimate = j->detect.mode;
 	f->last_step = f->accounted_step = step;
@@ -261,7 +254,7 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 	f->diagnosis = subject->diagnosis;
 	memcpy(f->evidence, subject->evidence, sizeof(f->evidence));
 	f->evidence_count = subject->evidence_count;
-	hang_cost(e, j, f, lost_s, same && was_open ? j->hang.lost_s : 0);
+	hang_cost(e, j, f, lost_s, same ? j->hang.lost_s : 0);
 	hang_note(j, step, lost_s);
 	ls_findings_tell(e, f, event, now_us);
 }
@@ -270,7 +263,7 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 static void
 hang_diagnose(struct ls_finding *f, enum ls_cause cause)
 {
-	double sure = cause == LS_CAUSE_UNEXPLAINED ? 1 : LS_CONFIDENCE_SEEN;
+	double sure = cause == LS_CAUSE_UNEXPLAINED ? 1 : LS_CONFIDENCE_MAX;
 
 	f->diagnosis = (struct ls_diagnosis){ .count = 1, .ceiling = sure };
 	f->diagnosis.hypotheses[0] = (struct ls_hypothesis){ cause, sure, 1 };

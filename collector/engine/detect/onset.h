@@ -28,7 +28,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define LS_ONSET_MAX LS_SCALES_PAST
+#define LS_ONSET_MAX LS_DETECT_WARM
 
 struct ls_onset {
 	bool known; /* there are enough windows, and they grew */

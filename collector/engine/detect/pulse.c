@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#define PULSE_WARM (2 * LS_DETECT_WARM / LS_BLOCK) /* blocks that are learned */
+
 static void
 pulse_add(struct ls_pulse_means *to, const struct ls_pulse_means *v, double share)
 {
@@ -48,7 +50,7 @@ pulse_block(struct ls_pulse *p, double *ret_noise)
 	*ret_noise =
 		LS_MAD_TO_SIGMA * ls_stats_mad(copy, LS_BLOCK, m.step_s) / m.step_s;
 	for (size_t i = 0; i < LS_BLOCK; i++)
-		m.mean_s += fmin(p->mean_times[i], LS_CLIP * m.step_s) / LS_BLOCK;
+		m.mean_s += fmin(p->mean_times[i], LS_SIGMAS * m.step_s) / LS_BLOCK;
 	m.least_s = p->least_n > 0 ? p->sum.least_s / (double)p->least_n : NAN;
 	if (p->phase_n > 0) {
 		m.work = p->sum.work / (double)p->phase_n;
@@ -73,19 +75,18 @@ pulse_is_slow(const struct ls_pulse *p, const struct ls_pulse_means *m)
 {
 	double grown = m->step_s / p->base.step_s - 1;
 
-	return grown >= fmax(LS_VISIBLE, LS_PULSE_NOISE * p->noise) &&
-		!pulse_is_work(p, m, grown);
+	return grown >= fmax(LS_VISIBLE, p->noise) && !pulse_is_work(p, m, grown);
 }
 
 static void
 pulse_learn(struct ls_pulse *p, const struct ls_pulse_means *m, double noise)
 {
-	double share = p->blocks < LS_BLOCKS_WARM ? 1.0 / (p->blocks + 1)
-						  : 1.0 / LS_DETECT_WARM;
+	double share =
+		p->blocks < PULSE_WARM ? 1.0 / (p->blocks + 1) : 1.0 / LS_DETECT_WARM;
 
 	pulse_add(&p->base, m, share);
 	p->noise += (noise - p->noise) * share;
-	p->blocks += p->blocks < LS_BLOCKS_WARM;
+	p->blocks += p->blocks < PULSE_WARM;
 }
 
 /* One more block from which on it is, or may be, slow. */
@@ -119,8 +120,7 @@ ls_pulse_slope(const struct ls_pulse *p)
 	double grown = f->y / f->n + slope * (f->last - f->x / f->n) - p->base.step_s;
 
 	return f->n > 2 && xx > 0 && slope * f->last >= LS_HALF * grown &&
-			slope * sqrt(xx) >=
-				LS_PULSE_RAMP_SURE * sqrt(fmax(rest, 0) / (f->n - 2))
+			slope * sqrt(xx) >= LS_FAR * sqrt(fmax(rest, 0) / (f->n - 2))
 		? slope
 		: 0;
 }
@@ -137,7 +137,7 @@ pulse_count(struct ls_pulse *p, const struct ls_pulse_means *m)
 	else if (slow)
 		pulse_gather(&p->since, p, m);
 	p->row = slow != p->on ? p->row + 1 : 0;
-	if (p->row >= LS_PULSE_ROW) {
+	if (p->row >= LS_DETECT_LASTS / LS_BLOCK) {
 		p->on = !p->on;
 		p->row = 0;
 	}
@@ -168,13 +168,13 @@ ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
 	if (p->n < LS_BLOCK)
 		return false;
 	m = pulse_block(p, &noise);
-	if (p->blocks == LS_BLOCKS_WARM)
+	if (p->blocks == PULSE_WARM)
 		p->spoilt |=
 			p->explained_s > LS_HALF * fmax(m.mean_s - p->base.mean_s, 0);
 	if (p->spoilt) {
 		if (!p->on)
 			p->row = 0;
-	} else if (p->blocks < LS_BLOCKS_WARM) {
+	} else if (p->blocks < PULSE_WARM) {
 		pulse_learn(p, &m, noise);
 	} else {
 		pulse_count(p, &m);

@@ -5,7 +5,7 @@
  *
  * What all workers share shows in no residual: input that starves all, a slower network
  * file system, a new program. Six blocks in a row of which the median step takes longer
- * by max(5 %, 1.25 of a step's own noise) are a finding, unless something else explains
+ * by max(5 %, a step's own noise) are a finding, unless something else explains
  * them (a worker, a collective), or there is as much more work. (A little more for
  * minutes, of own work or waits, is what shared machines do to all steps, in clean runs too.)
  *
@@ -33,7 +33,7 @@ struct ls_pulse_means {
 	/* median of the block, then a mean of blocks */
 	double step_s;
 	/* mean of the block, over workers too, none of its steps more than
-	 * LS_CLIP medians */
+	 * LS_SIGMAS medians */
 	double mean_s;
 	double least_s; /* least wait of a worker: after all have arrived; NaN = not known */
 	double phase_s[LS_PHASE_COUNT]; /* means over workers; 0 = not marked */

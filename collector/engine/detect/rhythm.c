@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* twice as many events as gaps of long periods */
+#define RHYTHM_GAPS_MAX (2 * LS_RHYTHM_GAPS - 1)
+#define RHYTHM_JITTER_STEPS (1 + LS_HALF) /* one step, and rounding */
+
 void
 ls_rhythm_fini(struct ls_rhythm *r)
 {
@@ -35,7 +39,7 @@ ls_rhythm_reset_worker(struct ls_rhythm *r, uint32_t slot)
 bool
 ls_rhythm_is_event(const struct ls_rhythm *r, double excess_s, double step_s)
 {
-	return excess_s >= fmax(LS_VISIBLE * step_s, LS_RHYTHM_USUAL * r->usual_s) &&
+	return excess_s >= fmax(LS_VISIBLE * step_s, LS_RARE * r->usual_s) &&
 		r->usual_s > 0;
 }
 
@@ -48,7 +52,7 @@ rhythm_keep(struct ls_rhythm *r, const struct ls_rhythm_event *ev)
 	if (r->event == NULL)
 		return false;
 	for (size_t i = 0;
-		i < r->count && rhythm_event(r, i)->step + LS_RHYTHM_APART > ev->step;
+		i < r->count && rhythm_event(r, i)->step + LS_APART_STEPS > ev->step;
 		i++)
 		if (rhythm_event(r, i)->slot == ev->slot)
 			return false;
@@ -64,12 +68,12 @@ rhythm_keep(struct ls_rhythm *r, const struct ls_rhythm_event *ev)
  * most one more than gaps are needed. */
 static size_t
 rhythm_alike(const struct ls_rhythm *r,
-	const struct ls_rhythm_event *ret_events[LS_RHYTHM_GAPS_MAX + 1])
+	const struct ls_rhythm_event *ret_events[RHYTHM_GAPS_MAX + 1])
 {
 	const struct ls_rhythm_event *newest = rhythm_event(r, 0);
 	size_t n = 0;
 
-	for (size_t i = 0; i < r->count && n <= LS_RHYTHM_GAPS_MAX; i++) {
+	for (size_t i = 0; i < r->count && n <= RHYTHM_GAPS_MAX; i++) {
 		const struct ls_rhythm_event *ev = rhythm_event(r, i);
 
 		if (ev->slot != newest->slot ||
@@ -87,7 +91,7 @@ static bool
 rhythm_is_equal(const double *gap, size_t n, double ratio, double least,
 	double *ret_period)
 {
-	double copy[LS_RHYTHM_GAPS_MAX], period, jitter;
+	double copy[RHYTHM_GAPS_MAX], period, jitter;
 	size_t twice = 0;
 
 	memcpy(copy, gap, n * sizeof(*gap));
@@ -109,7 +113,7 @@ static bool
 rhythm_gaps(const struct ls_rhythm_event *const *event, size_t gaps, double step_s,
 	struct ls_rhythm_period *p)
 {
-	double steps[LS_RHYTHM_GAPS_MAX], seconds[LS_RHYTHM_GAPS_MAX], span_s, span;
+	double steps[RHYTHM_GAPS_MAX], seconds[RHYTHM_GAPS_MAX], span_s, span;
 
 	for (size_t i = 0; i < gaps; i++) {
 		steps[i] = (double)(event[i]->step - event[i + 1]->step);
@@ -118,13 +122,13 @@ rhythm_gaps(const struct ls_rhythm_event *const *event, size_t gaps, double step
 	span = (double)(event[0]->step - event[gaps]->step);
 	span_s = (double)(event[0]->t_us - event[gaps]->t_us) * 1e-6;
 	if (!p->in_time) {
-		if (!rhythm_is_equal(steps, gaps, LS_LEAST, LS_RHYTHM_JITTER_STEPS,
+		if (!rhythm_is_equal(steps, gaps, LS_LEAST, RHYTHM_JITTER_STEPS,
 			    &p->steps))
 			return false;
 		p->seconds = p->steps * span_s / span;
 	} else {
 		if (!rhythm_is_equal(seconds, gaps, LS_VISIBLE,
-			    LS_RHYTHM_JITTER_STEPS * step_s, &p->seconds) ||
+			    RHYTHM_JITTER_STEPS * step_s, &p->seconds) ||
 			!(span_s > 0))
 			return false;
 		p->steps = p->seconds * span / span_s;
@@ -137,15 +141,14 @@ static bool
 rhythm_period(const struct ls_rhythm_event *const *event, size_t n, bool in_time,
 	double step_s, struct ls_rhythm_period *p, size_t *ret_gaps)
 {
-	*ret_gaps = in_time ? LS_RHYTHM_GAPS_MAX : LS_RHYTHM_GAPS;
+	*ret_gaps = in_time ? RHYTHM_GAPS_MAX : LS_RHYTHM_GAPS;
 	p->in_time = in_time;
 	if (n <= *ret_gaps || !rhythm_gaps(event, *ret_gaps, step_s, p))
 		return false;
 	if (p->steps >= LS_DETECT_WARM || in_time)
 		return true;
-	*ret_gaps = LS_RHYTHM_GAPS_MAX;
-	return n > LS_RHYTHM_GAPS_MAX &&
-		rhythm_gaps(event, LS_RHYTHM_GAPS_MAX, step_s, p);
+	*ret_gaps = RHYTHM_GAPS_MAX;
+	return n > RHYTHM_GAPS_MAX && rhythm_gaps(event, RHYTHM_GAPS_MAX, step_s, p);
 }
 
 /* Which phase most of some events was in: what the steps spent in it beyond the steps
@@ -194,7 +197,7 @@ ls_rhythm_period_of(const struct ls_rhythm *r, size_t slot)
 static void
 rhythm_periodic(struct ls_rhythm *r, double step_s)
 {
-	const struct ls_rhythm_event *event[LS_RHYTHM_GAPS_MAX + 1];
+	const struct ls_rhythm_event *event[RHYTHM_GAPS_MAX + 1];
 	struct ls_rhythm_period p = { .on = true, .slot = rhythm_event(r, 0)->slot },
 				*known;
 	size_t n = rhythm_alike(r, event), gaps;
@@ -248,7 +251,7 @@ static bool
 rhythm_changes(uint32_t workers, uint32_t most, size_t of, bool named)
 {
 	double few = (double)of, events = LS_RHYTHM_ROTATING;
-	double different = named ? LS_QUARTER * events : LS_RHYTHM_UNNAMED;
+	double different = named ? LS_QUARTER * events : LS_HALF * events;
 
 	return of >= LS_MANY &&
 		workers >= fmin(different, ceil((1 - LS_QUARTER) * few)) &&
@@ -281,7 +284,7 @@ rhythm_rotates(const struct ls_rhythm *r, const struct ls_rhythm_sample *s, bool
 	const struct ls_rhythm_event *event[LS_RHYTHM_ROTATING];
 	struct ls_rhythm_rotating now = { .on = true };
 	size_t n = rhythm_newest(r, large, event);
-	double excess = 0, span, least;
+	double excess = 0, span;
 	uint32_t most;
 	bool named;
 
@@ -302,12 +305,11 @@ rhythm_rotates(const struct ls_rhythm *r, const struct ls_rhythm_sample *s, bool
 	named = now.phase_ratio >= LS_EXPLAINS &&
 		(now.phase == LS_PHASE_GC || now.phase == LS_PHASE_COMPILE ||
 			now.phase == LS_PHASE_INPUT_WAIT || now.phase == LS_PHASE_H2D);
-	if (!named && (!large || s->workers < LS_RHYTHM_JOB))
+	if (!named && (!large || s->workers < 2 * LS_MANY))
 		return false;
-	least = (named ? 2 * LS_LEAST : LS_ROTATING_COST) * s->step_s;
 	*ret_rotating = now;
 	return rhythm_changes(now.workers, most, s->workers, named) &&
-		now.cost_s >= least;
+		now.cost_s >= 2 * LS_LEAST * s->step_s;
 }
 
 /* What they cost since it is so, as far as the events are kept: more of them than it
@@ -359,7 +361,7 @@ rhythm_relax(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 
 		if (p->on &&
 			(double)(s->event.step - p->last_step) >
-				LS_RHYTHM_OVER * p->steps)
+				(2 + LS_HALF) * p->steps)
 			p->on = false;
 	}
 	if (!r->rotating.on || s->event.step % LS_BLOCK != 0)
@@ -382,7 +384,7 @@ ls_rhythm_step(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 	if (!(s->step_s > 0) || !(excess >= 0))
 		return;
 	if (s->own && ls_rhythm_is_event(r, excess, s->step_s)) {
-		ev.large = excess >= 2 * LS_RHYTHM_USUAL * r->usual_s;
+		ev.large = excess >= 2 * LS_RARE * r->usual_s;
 		if (rhythm_keep(r, &ev)) {
 			rhythm_periodic(r, s->step_s);
 			rhythm_rotating(r, s);

@@ -12,6 +12,10 @@
 #define SCALES_SAMPLE 32u /* of more, the past of so many is looked at */
 #define SCALES_AT_ONCE 256u /* of more, the past is looked at in the steps of a unit */
 
+/* no spread of means is less: three of it are worth no sentence (blocks of 16 steps of quiet pods repeat to 0.01 to
+ * 0.07 %) */
+#define SCALES_FLOOR (LS_NOTHING / LS_SIGMAS)
+
 #define SCALES_NONE SIZE_MAX
 
 static float *
@@ -139,9 +143,8 @@ scales_freedom(const struct scales_sums *sums)
 	double excess = sums->fourth * sums->n / (sums->square * sums->square) - 3 -
 		2 * sqrt(24 / sums->n);
 
-	return excess > 0
-		? fmax(fmin(4 + 6 / excess, LS_SCALES_FREEDOM), LS_SCALES_TAILS)
-		: LS_SCALES_FREEDOM;
+	return excess > 0 ? fmax(fmin(4 + 6 / excess, LS_SCALES_PAST), LS_SCALES_TAILS)
+			  : LS_SCALES_PAST;
 }
 
 /* What windows of one length vary by in time. */
@@ -253,7 +256,7 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	peers = (double)n;
 	windows = all.n - peers;
 	if (!(windows > 0))
-		return (struct scales_spread){ NAN, 0, 1, LS_SCALES_FREEDOM };
+		return (struct scales_spread){ NAN, 0, 1, LS_SCALES_PAST };
 	return (struct scales_spread){ sqrt(all.square / windows *
 					       (1 + M_PI_2 * peers / all.n)),
 		windows, 1, scales_freedom(&all) };
@@ -286,25 +289,24 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 	struct scales_peers p;
 
 	p.in_time = scales_varies(s, length, list, m, skip, &p.jumps);
-	for (unsigned k = length; k-- > 0 && p.in_time.windows < LS_SCALES_BORROW;) {
+	for (unsigned k = length; k-- > 0 && p.in_time.windows < LS_ONSET_MIN;) {
 		struct scales_spread jumps,
 			shorter = scales_varies(s, k, list, m, skip, &jumps);
 
-		if (jumps.windows >= LS_SCALES_BORROW)
+		if (jumps.windows >= LS_ONSET_MIN)
 			p.in_time.apart = fmin(p.in_time.apart, shorter.apart);
 		p.in_time.sigma = fmax(p.in_time.sigma,
-			shorter.sigma *
-				pow(2, -LS_SCALES_POWER * (double)(length - k)));
+			shorter.sigma * pow(2, -LS_HALF * 0.5 * (double)(length - k)));
 		if (shorter.windows > p.in_time.windows) {
 			p.in_time.freedom = shorter.freedom;
-			p.in_time.windows = fmin(shorter.windows, LS_SCALES_BORROW);
+			p.in_time.windows = fmin(shorter.windows, LS_ONSET_MIN);
 		}
 	}
 	p.change = scales_middle(s, LS_SCALES_CHANGE, list, m, skip,
-		fmax(p.in_time.sigma, LS_SCALES_FLOOR));
+		fmax(p.in_time.sigma, SCALES_FLOOR));
 	p.level = scales_middle(s, LS_SCALES_NOW, list, m, skip, LS_LEAST);
 	p.jump = scales_middle(s, LS_SCALES_JUMP, list, m, skip,
-		fmax(p.jumps.sigma, LS_SCALES_FLOOR));
+		fmax(p.jumps.sigma, SCALES_FLOOR));
 	return p;
 }
 
@@ -327,7 +329,7 @@ scales_is_usual(const struct ls_scales *s, unsigned length, const uint32_t *list
 {
 	return scales_others(list, m, slot, LS_EXPLAINS * excess,
 		       scales_shown(s, length, jump, 0)) >=
-		fmax(LS_SCALES_OTHERS_LEAST, floor(LS_SCALES_OTHERS * (double)(m - 1)));
+		fmax(2, floor((double)(m - 1) / LS_SIXTEENTH));
 }
 
 /* Are so many others half as slow now that this is the structure of the job? */
@@ -342,10 +344,13 @@ scales_is_structure(const struct ls_scales *s, const uint32_t *list, size_t m,
 			fmin(LS_MANY, LS_QUARTER * (double)m + 1));
 }
 
-static double
-scales_seconds(const struct ls_scales *s, unsigned length)
+/* Is a window so long? Units are whole: to the nearest one. */
+static bool
+scales_is_long(const struct ls_scales *s, unsigned length, double seconds)
 {
-	return (double)((2ull << length) * s->unit_data * LS_SCALES_DATUM) * s->step_s;
+	return ((double)(2ull << length) + 0.5) * s->unit_data * LS_SCALES_DATUM *
+		s->step_s >=
+		seconds;
 }
 
 /* Is the window too short for this excess, while the job is young? */
@@ -355,8 +360,7 @@ scales_is_hasty(const struct ls_scales *s, unsigned length, double excess)
 	double patience_s = s->patience_s > 0 ? s->patience_s : LS_SCALES_PATIENCE_S;
 
 	return s->seen_s < LS_SCALES_YOUNG_S &&
-		scales_seconds(s, length) <
-		LS_SCALES_ROUNDED * patience_s * fmin(1, LS_VISIBLE / excess);
+		!scales_is_long(s, length, patience_s * fmin(1, LS_VISIBLE / excess));
 }
 
 /* May an excess count: is it not what others have shown, does it last, and long enough? */
@@ -382,7 +386,7 @@ scales_is_beyond(const struct ls_scales *s, const struct scales_middle *now,
 		return false;
 	among = sqrt((now->square + LS_PRIOR * sigma * sigma) / (now->n + LS_PRIOR));
 	return ls_scales_student((excess - now->middle) /
-			       fmax(fmax(sigma, among), LS_SCALES_FLOOR),
+			       fmax(fmax(sigma, among), SCALES_FLOOR),
 		       (unsigned)fmax(fmin(in_time->windows, in_time->freedom), 3)) <
 		LS_SCALES_TAIL / (double)s->count;
 }
@@ -403,7 +407,7 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 		scales_counts(s, length, list, m, slot, false, change))
 		return change;
 	if (jump > LS_LEAST / 2 && level > LS_HALF * jump &&
-		p->jumps.windows >= LS_SCALES_BORROW &&
+		p->jumps.windows >= LS_ONSET_MIN &&
 		scales_is_beyond(s, &p->jump, &p->jumps, jump) &&
 		scales_counts(s, length, list, m, slot, true, jump))
 		return jump;
@@ -665,8 +669,7 @@ scales_end_unit(struct ls_scales *s, const struct ls_blame_room *room)
 		for (uint32_t r = 0; r < room->role_count; r++)
 			scales_look(s, length, &room->sorted[room->start[r]],
 				room->start[r + 1] - room->start[r],
-				scales_seconds(s, length) >=
-					LS_SCALES_ROUNDED * LS_SCALES_LEAST_S);
+				scales_is_long(s, length, LS_SCALES_LEAST_S));
 	}
 }
 

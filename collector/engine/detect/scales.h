@@ -28,14 +28,14 @@
  *           must be half as slow beside its peers, too.
  *
  * A worker is named if the tail of Student's t, with as many degrees of freedom as there
- * are peers' windows (10 to 60, fewer where their kurtosis is high; windows that vary alike
+ * are peers' windows (10 to 64, fewer where their kurtosis is high; windows that vary alike
  * count as fewer), is below one error rate; few peers or a short past make it careful by
  * that. Where a length has too few windows, the greatest spread of shorter ones is
  * taken, as if it fell with the quarter power of the length (white noise: the half).
  * Three rules beside that:
  *   it lasts                every part of the window shows a quarter of the excess;
  *   what others have shown  a worker is not named for an excess that two of the others
- *           (5 % of them) have shown over the same length before;
+ *           (a sixteenth of them) have shown over the same length before;
  *   patience while young    until a job has seen four host-hours nobody knows what is
  *           usual in it: only windows of `patience` and longer count; of an excess above 5 % of a
  *           step, as much shorter ones.
@@ -60,6 +60,7 @@
 #include "collector/engine/residual/blame.h"
 
 #define LS_SCALES_BORN 0x8000u /* bit of named: by its level */
+#define LS_SCALES_PAST LS_DETECT_WARM /* windows of each length that are kept */
 #define LS_SCALES_UNITS 8u /* newest units: two windows of the second length */
 
 /* Rows of numbers, one a worker each: */

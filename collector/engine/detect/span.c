@@ -63,7 +63,7 @@ ls_span_find(const double *excess, size_t n, double *scratch)
 		}
 		low = fmin(low, sum);
 	}
-	if (at > 0 && top - sum > LS_SPAN_QUIETER * deepest + LS_SPAN_CLIP * size) {
+	if (at > 0 && top - sum > (1 + LS_HALF) * deepest + LS_SPAN_CLIP * size) {
 		span.end = at;
 		span.ended = true;
 	}

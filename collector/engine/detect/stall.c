@@ -22,7 +22,7 @@ ls_stall_goes_on(const struct ls_episode *before, const struct ls_episode *now)
 		return false; /* or of another attempt */
 	pause = (double)(now->start_step - before->last_step);
 	all = (double)(now->last_step - before->start_step);
-	return pause <= LS_STALL_PAUSE * all / gaps;
+	return pause <= LS_RARE * all / gaps;
 }
 
 void

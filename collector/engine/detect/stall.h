@@ -27,7 +27,7 @@ double ls_stall_cost(const struct ls_episode *ep);
 
 /*
  * Is `now` the same thing as `before`, which ended earlier? Then the pause between them
- * is none that its own rate does not make: at most LS_STALL_PAUSE mean gaps of both
+ * is none that its own rate does not make: at most LS_RARE mean gaps of both
  * together.
  */
 bool ls_stall_goes_on(const struct ls_episode *before, const struct ls_episode *now);

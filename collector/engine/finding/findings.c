@@ -123,6 +123,40 @@ ls_findings_take(struct ls_engine *e, struct ls_finding *last,
 	return &e->findings[e->finding_count++];
 }
 
+const char *
+ls_findings_begins(const struct ls_finding *f)
+{
+	return f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
+}
+
+struct ls_finding *
+ls_findings_claim(struct ls_engine *e, const struct ls_finding *subject, uint64_t step,
+	int64_t t_us, uint32_t uncertainty_steps, int64_t now_us,
+	const char **ret_event)
+{
+	struct ls_finding *f = ls_findings_last(e, subject);
+
+	*ret_event = "updated";
+	if (f != NULL && ls_findings_is_known(f, now_us))
+		return NULL;
+	if (f != NULL && ls_finding_is_open(f))
+		return f;
+	f = ls_findings_take(e, f, subject, now_us);
+	if (f == NULL)
+		return NULL;
+	*ret_event = ls_findings_begins(f);
+	ls_findings_begin(f, step, t_us, uncertainty_steps);
+	return f;
+}
+
+bool
+ls_findings_is_due(const struct ls_finding *f, uint64_t step, int64_t now_us)
+{
+	return !ls_findings_is_known(f, now_us) &&
+		(step >= f->last_step + LS_FINDING_UPDATE_STEPS ||
+			now_us - f->updated_us >= LS_FINDING_UPDATE_US);
+}
+
 struct ls_finding
 ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j)
 {

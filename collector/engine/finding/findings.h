@@ -32,6 +32,20 @@ bool ls_findings_is_known(const struct ls_finding *f, int64_t now_us);
 struct ls_finding *ls_findings_take(struct ls_engine *e, struct ls_finding *last,
 	const struct ls_finding *subject, int64_t now_us);
 
+/*
+ * The finding about a subject, to be filled in and told (*ret_event): an open one, or one that begins with
+ * this step, as ls_findings_take and ls_findings_begin. NULL: storage has told it already, or no room.
+ */
+struct ls_finding *ls_findings_claim(struct ls_engine *e,
+	const struct ls_finding *subject, uint64_t step, int64_t t_us,
+	uint32_t uncertainty_steps, int64_t now_us, const char **ret_event);
+
+/* Is it time to tell its numbers again? Not if storage has told it already. */
+bool ls_findings_is_due(const struct ls_finding *f, uint64_t step, int64_t now_us);
+
+/* Takes up a finding that is no more, or begins one: what to say of it. */
+const char *ls_findings_begins(const struct ls_finding *f);
+
 /* A finding about the job as a whole, to look for one by or to take. */
 struct ls_finding ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j);
 

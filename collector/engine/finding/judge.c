@@ -296,8 +296,8 @@ judge_uncertainty(enum ls_detect_kind kind, const struct ls_episode *ep)
 	if (kind == LS_DETECT_STALLS) /* between two of them */
 		return (uint32_t)fmin(fmax(ep->gap_mean, 1), 1e6);
 	return ep->lasted > 0		  ? (uint32_t)fmin((double)ep->lasted / 2, 1e6)
-		: kind == LS_DETECT_FAINT ? LS_UNCERTAIN_BLOCKS
-					  : LS_UNCERTAIN;
+		: kind == LS_DETECT_FAINT ? LS_BLOCK
+					  : LS_LOOK;
 }
 
 /* Does an earlier kind, which tells more, still find what this finding is about? Of a
@@ -332,7 +332,7 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		f = ls_findings_take(e, f, &subject, now_us);
 		if (f == NULL)
 			return;
-		event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
+		event = ls_findings_begins(f);
 		goes_on = kind == LS_DETECT_STALLS &&
 			ls_stall_goes_on(&f->stalls, &ch->ep);
 		if (goes_on)
@@ -380,9 +380,7 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	if (f != NULL && kind == LS_DETECT_STALLS && f->detector == kind)
 		f->stalls =
 			ch->ep; /* also of one that is not told of by itself: the next ones may go on from here */
-	if (f == NULL || ls_findings_is_known(f, now_us) ||
-		(step < f->last_step + LS_FINDING_UPDATE_STEPS &&
-			now_us - f->updated_us < LS_FINDING_UPDATE_US))
+	if (f == NULL || !ls_findings_is_due(f, step, now_us))
 		return;
 	if (judge_is_told_by_other(j, who, f, kind) ||
 		(!who.net && ls_judge_net_tells(j, who.at)))

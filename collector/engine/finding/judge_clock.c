@@ -51,8 +51,7 @@ ls_judge_is_apart(const struct ls_engine *e, struct ls_job *j, const struct ls_r
 	double err_s = 0;
 
 	/* as almost always */
-	if (j->replica.on ||
-		!(totals->spread_s > LS_BLAME_APART_STEPS * totals->duration_s))
+	if (j->replica.on || !(totals->spread_s > LS_APART_STEPS * totals->duration_s))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		double one_s = e->workers[j->slots[i]].clock_err_s;

@@ -218,7 +218,7 @@ judge_group_drifts_apart(const struct ls_engine *e, struct ls_job *j, unsigned w
 			j->room.a[n++] = s;
 	}
 	centre = ls_stats_median(j->room.a, n);
-	return drift_s - centre > LS_GROUP_SPREADS * (1 + LS_PRIOR / (double)n) *
+	return drift_s - centre > LS_FAR * (1 + LS_PRIOR / (double)n) *
 		LS_MAD_TO_SIGMA * ls_stats_mad(j->room.a, n, centre);
 }
 

@@ -29,24 +29,17 @@ static void
 judge_identity_tell(struct ls_engine *e, struct ls_job *j,
 	const struct ls_finding *subject, json_t *said, size_t expected, int64_t now_us)
 {
-	struct ls_finding *f = ls_findings_last(e, subject);
-	const char *event = "updated";
+	struct ls_finding *f = ls_findings_open(e, subject);
+	const char *event;
 
+	f = f != NULL && json_equal(f->said, said)
+		? NULL
+		: ls_findings_claim(e, subject, j->identity.step, j->identity.onset_us,
+			  0, now_us, &event);
 	/* what storage told is not changed by records that are fed again */
-	if (f != NULL &&
-		(ls_findings_is_known(f, now_us) ||
-			(ls_finding_is_open(f) && json_equal(f->said, said)))) {
+	if (f == NULL) {
 		json_decref(said);
 		return;
-	}
-	if (f == NULL || !ls_finding_is_open(f)) {
-		f = ls_findings_take(e, f, subject, now_us);
-		if (f == NULL) {
-			json_decref(said);
-			return;
-		}
-		event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-		ls_findings_begin(f, j->identity.step, j->identity.onset_us, 0);
 	}
 	json_decref(f->said);
 	f->said = said;

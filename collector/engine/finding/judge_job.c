@@ -114,7 +114,7 @@ judge_job_is_imbalance(const struct ls_job *j)
 	for (int load = 0; load < 2; load++) {
 		double cv, r = judge_job_work(j, load != 0, &cv);
 
-		if (cv >= LS_WORK_CV && r >= LS_WORK_CORRELATION)
+		if (cv >= LS_VISIBLE && r >= sqrt(LS_MOST))
 			return true;
 	}
 	return false;
@@ -148,43 +148,15 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 	if (judge_job_is_imbalance(j)) {
 		f->kind = LS_KIND_IMBALANCE;
 		f->diagnosis.hypotheses[0] = (struct ls_hypothesis){ LS_CAUSE_IMBALANCE,
-			LS_CONFIDENCE_SEEN, 1 };
+			LS_CONFIDENCE_MAX, 1 };
 	}
-}
-
-static struct ls_finding
-judge_job_subject(const struct ls_engine *e, const struct ls_job *j)
-{
-	struct ls_finding f = ls_findings_of_job(e, j);
-
-	f.kind = LS_KIND_JOB_SLOW;
-	return f;
-}
-
-static void
-judge_job_open(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
-{
-	struct ls_finding subject = judge_job_subject(e, j);
-	struct ls_finding *f = ls_findings_last(e, &subject);
-	const char *event;
-
-	if (f != NULL && (ls_finding_is_open(f) || ls_findings_is_known(f, now_us)))
-		return;
-	f = ls_findings_take(e, f, &subject, now_us);
-	if (f == NULL)
-		return;
-	event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-	ls_findings_begin(f, j->pulse.since.step, j->pulse.since.t_us, LS_BLOCK);
-	judge_job_refresh(e, j, f, step);
-	ls_findings_tell(e, f, event, now_us);
 }
 
 /* The job's own finding of it, if it is open and can change. */
 static struct ls_finding *
-judge_job_finding(struct ls_engine *e, const struct ls_job *j, int64_t now_us)
+judge_job_finding(struct ls_engine *e, const struct ls_finding *subject, int64_t now_us)
 {
-	struct ls_finding subject = judge_job_subject(e, j),
-			  *f = ls_findings_open(e, &subject);
+	struct ls_finding *f = ls_findings_open(e, subject);
 
 	if (f == NULL ||
 		(f->kind != LS_KIND_JOB_SLOW && f->kind != LS_KIND_IMBALANCE) ||
@@ -193,11 +165,35 @@ judge_job_finding(struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 	return f;
 }
 
+/* It is on: opens the finding, or brings it up to date. */
+static void
+judge_job_tell(struct ls_engine *e, struct ls_job *j, bool was, uint64_t step,
+	int64_t now_us)
+{
+	struct ls_finding subject = ls_findings_of_job(e, j), *f;
+	const char *event;
+
+	subject.kind = LS_KIND_JOB_SLOW;
+	f = judge_job_finding(e, &subject, now_us);
+	if (was ? f == NULL || j->pulse.row != 0 ||
+				step < f->last_step + LS_FINDING_UPDATE_STEPS
+		: ls_findings_open(e, &subject) != NULL)
+		return;
+	f = ls_findings_claim(e, &subject, j->pulse.since.step, j->pulse.since.t_us,
+		LS_BLOCK, now_us, &event);
+	if (f == NULL)
+		return;
+	judge_job_refresh(e, j, f, step);
+	ls_findings_tell(e, f, event, now_us);
+}
+
 static void
 judge_job_end(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
 {
-	struct ls_finding *f = judge_job_finding(e, j, now_us);
+	struct ls_finding subject = ls_findings_of_job(e, j), *f;
 
+	subject.kind = LS_KIND_JOB_SLOW;
+	f = judge_job_finding(e, &subject, now_us);
 	j->pulse.on = false;
 	j->pulse.row = 0;
 	if (f != NULL && !ls_judge_is_held(e, j, f))
@@ -209,7 +205,6 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	int64_t now_us)
 {
 	struct ls_pulse *p = &j->pulse;
-	struct ls_finding *f;
 	bool was = p->on;
 
 	/* somebody is found who explains it: that is told instead */
@@ -222,18 +217,8 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 			    row->totals.mean_s, j->detect.open > 0,
 			    j->detect.worst.own_s, row->totals.wait_min_s }))
 		return;
-	if (p->on && !was) {
-		judge_job_open(e, j, row->row.step, now_us);
-		return;
-	}
-	if (!was)
-		return;
-	f = judge_job_finding(e, j, now_us);
-	if (!p->on) {
+	if (p->on)
+		judge_job_tell(e, j, was, row->row.step, now_us);
+	else if (was)
 		judge_job_end(e, j, row->row.step, now_us);
-	} else if (f != NULL && p->row == 0 &&
-		row->row.step >= f->last_step + LS_FINDING_UPDATE_STEPS) {
-		judge_job_refresh(e, j, f, row->row.step);
-		ls_findings_tell(e, f, "updated", now_us);
-	}
 }

@@ -17,28 +17,14 @@ judge_slow_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot
 		.clock_err_s = NAN };
 }
 
-/*
- * The finding about a subject, to be filled in and told: an open one, or a new one
- * (*ret_event says which). NULL: another detector tells of the subject, or there is no
- * room.
- */
-static struct ls_finding *
-judge_slow_take(struct ls_engine *e, const struct ls_finding *subject,
-	enum ls_detect_kind detector, bool other, int64_t now_us,
-	const char **ret_event)
+/* Does another detector tell of the subject? */
+static bool
+judge_slow_is_other(const struct ls_engine *e, const struct ls_finding *subject,
+	enum ls_detect_kind detector, bool other)
 {
-	struct ls_finding *f = ls_findings_last(e, subject);
+	const struct ls_finding *f = ls_findings_open(e, subject);
 
-	if (f != NULL && ls_findings_is_known(f, now_us))
-		return NULL;
-	if (f != NULL && ls_finding_is_open(f)) {
-		*ret_event = "updated";
-		return f->detector != detector && other ? NULL : f;
-	}
-	f = ls_findings_take(e, f, subject, now_us);
-	if (f != NULL)
-		*ret_event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-	return f;
+	return f != NULL && f->detector != detector && other;
 }
 
 /* What the finding says of the job, and what blame_s a step costs; earlier steps' cost
@@ -240,14 +226,14 @@ judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period
 	}
 	if (p->last_step != row->row.step)
 		return; /* nothing new */
-	f = judge_slow_take(e, &subject, LS_DETECT_PERIODIC,
-		j->detect.worker[p->slot].found != 0 || ls_judge_net_tells(j, p->slot),
-		now_us, &event);
+	if (judge_slow_is_other(e, &subject, LS_DETECT_PERIODIC,
+		    j->detect.worker[p->slot].found != 0 ||
+			    ls_judge_net_tells(j, p->slot)))
+		return;
+	f = ls_findings_claim(e, &subject, p->first_step, p->first_us,
+		(uint32_t)fmin(p->steps, 1e6), now_us, &event);
 	if (f == NULL)
 		return;
-	if (strcmp(event, "updated") != 0)
-		ls_findings_begin(f, p->first_step, p->first_us,
-			(uint32_t)fmin(p->steps, 1e6));
 	p->told = true;
 	f->kind = LS_KIND_PERIODIC;
 	f->detector = LS_DETECT_PERIODIC;
@@ -303,13 +289,14 @@ judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	f = ls_findings_open(e, &subject);
 	if (f != NULL && r->told && step < f->last_step + LS_FINDING_UPDATE_STEPS)
 		return;
-	f = judge_slow_take(e, &subject, LS_DETECT_ROTATING, judge_slow_job_is_told(j),
-		now_us, &event);
+	if (judge_slow_is_other(e, &subject, LS_DETECT_ROTATING,
+		    judge_slow_job_is_told(j)))
+		return;
+	f = ls_findings_claim(e, &subject, r->first_step, r->first_us,
+		(uint32_t)fmin(LS_RHYTHM_ROTATING / r->events_ratio, 1e6), now_us,
+		&event);
 	if (f == NULL)
 		return;
-	if (strcmp(event, "updated") != 0)
-		ls_findings_begin(f, r->first_step, r->first_us,
-			(uint32_t)fmin(LS_RHYTHM_ROTATING / r->events_ratio, 1e6));
 	r->told = true;
 	f->kind = LS_KIND_JOB_SLOW;
 	f->detector = LS_DETECT_ROTATING;

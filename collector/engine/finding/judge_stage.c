@@ -50,7 +50,7 @@ judge_stage_diagnose(const struct ls_stage *st, struct ls_finding *f)
 	f->diagnosis =
 		(struct ls_diagnosis){ .count = 1, .ceiling = LS_CONFIDENCE_MAX };
 	f->diagnosis.hypotheses[0] = more
-		? (struct ls_hypothesis){ LS_CAUSE_IMBALANCE, LS_CONFIDENCE_SEEN, 1 }
+		? (struct ls_hypothesis){ LS_CAUSE_IMBALANCE, LS_CONFIDENCE_MAX, 1 }
 		: (struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED, 1, 1 };
 	f->kind = more ? LS_KIND_IMBALANCE : LS_KIND_STRAGGLER;
 }
@@ -75,52 +75,27 @@ judge_stage_refresh(const struct ls_engine *e, const struct ls_job *j,
 	judge_stage_diagnose(st, f);
 }
 
+/* It is found: opens the finding, or brings it up to date. */
 static void
-judge_stage_open(struct ls_engine *e, struct ls_job *j, size_t k, uint64_t step,
-	int64_t now_us)
+judge_stage_tell(struct ls_engine *e, struct ls_job *j, size_t k, bool was,
+	uint64_t step, int64_t now_us)
 {
-	const struct ls_episode *ep = &j->compare.stage[k].channel.ep;
+	const struct ls_detect_channel *ch = &j->compare.stage[k].channel;
 	struct ls_finding subject = judge_stage_subject(e, j, k),
-			  *f = ls_findings_last(e, &subject);
+			  *f = ls_findings_open(e, &subject);
 	const char *event;
 
-	if (f != NULL && (ls_finding_is_open(f) || ls_findings_is_known(f, now_us)))
+	if (f == NULL ? was
+		      : ch->c < LS_DETECT_FINDING ||
+				!ls_findings_is_due(f, step, now_us))
 		return;
-	f = ls_findings_take(e, f, &subject, now_us);
+	/* as surely as a worker's chronic shift */
+	f = ls_findings_claim(e, &subject, ch->ep.start_step, ch->ep.start_us, LS_LOOK,
+		now_us, &event);
 	if (f == NULL)
 		return;
-	event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-	/* as surely as a worker's chronic shift */
-	ls_findings_begin(f, ep->start_step, ep->start_us, LS_UNCERTAIN);
 	judge_stage_refresh(e, j, f, k, step);
 	ls_findings_tell(e, f, event, now_us);
-}
-
-static void
-judge_stage_update(struct ls_engine *e, struct ls_job *j, size_t k, uint64_t step,
-	int64_t now_us)
-{
-	struct ls_finding subject = judge_stage_subject(e, j, k),
-			  *f = ls_findings_open(e, &subject);
-
-	if (f == NULL || ls_findings_is_known(f, now_us) ||
-		j->compare.stage[k].channel.c < LS_DETECT_FINDING ||
-		(step < f->last_step + LS_FINDING_UPDATE_STEPS &&
-			now_us - f->updated_us < LS_FINDING_UPDATE_US))
-		return;
-	judge_stage_refresh(e, j, f, k, step);
-	ls_findings_tell(e, f, "updated", now_us);
-}
-
-static void
-judge_stage_end(struct ls_engine *e, struct ls_job *j, size_t k, uint64_t step,
-	int64_t now_us)
-{
-	struct ls_finding subject = judge_stage_subject(e, j, k),
-			  *f = ls_findings_open(e, &subject);
-
-	if (f != NULL)
-		ls_findings_clear(e, f, step, now_us);
 }
 
 void
@@ -135,14 +110,16 @@ ls_judge_stages(struct ls_engine *e, struct ls_job *j, const struct ls_row *row,
 	ls_stages_step(s, &j->detect, row->step, row->begin_us, row->cells,
 		row->cell_count < j->count ? row->cell_count : j->count);
 	for (size_t k = 0; k < s->count; k++) {
-		bool is = s->stage[k].channel.level == LS_LEVEL_FINDING;
+		struct ls_finding subject, *f;
 
-		if (is && was[k])
-			judge_stage_update(e, j, k, row->step, now_us);
-		else if (is)
-			judge_stage_open(e, j, k, row->step, now_us);
-		else if (was[k])
-			judge_stage_end(e, j, k, row->step, now_us);
+		if (s->stage[k].channel.level == LS_LEVEL_FINDING) {
+			judge_stage_tell(e, j, k, was[k], row->step, now_us);
+		} else if (was[k]) {
+			subject = judge_stage_subject(e, j, k);
+			f = ls_findings_open(e, &subject);
+			if (f != NULL)
+				ls_findings_clear(e, f, row->step, now_us);
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ double
 ls_judged_limit_s(const struct ls_job *j)
 {
 	return fmax(LS_COUNTERS_S,
-		j->detect.step_s > 0 ? LS_JUDGED_STEPS * j->detect.step_s : 0);
+		j->detect.step_s > 0 ? LS_LOOK * j->detect.step_s : 0);
 }
 
 /* Is the worker in the newest steps, or was it when the job ended? */
@@ -25,7 +25,7 @@ judged_is(const struct ls_job *j, const struct ls_engine_worker *w, uint64_t new
 	if (j->replica.on)
 		return ended ||
 			(double)(now_us - w->end_us) * 1e-6 <= ls_judged_limit_s(j);
-	return newest <= w->last_step + LS_JUDGED_STEPS;
+	return newest <= w->last_step + LS_LOOK;
 }
 
 /* Does somebody do what may take long? */

@@ -6,7 +6,7 @@
  *   {"all":bool,"workers":n,"expected":n,"steps":n,"since":time|null,"why":text|null}
  *
  * A worker is judged if its records are among the newest steps that were judged, and those
- * are not older than LS_COUNTERS_S seconds or LS_JUDGED_STEPS median steps. A checkpoint, an
+ * are not older than LS_COUNTERS_S seconds or LS_LOOK median steps. A checkpoint, an
  * evaluation and a compilation may take longer; a job that ended keeps its last verdict.
  * If no worker of several reports a world, "all" holds for those that report, and "why"
  * says that the size of the job is not known. A single worker without a launcher is whole.

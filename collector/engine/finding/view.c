@@ -19,7 +19,7 @@
 static size_t
 view_recent(const struct ls_job *j)
 {
-	return j->live_count > LS_RECENT_STEPS ? j->live_count - LS_RECENT_STEPS : 0;
+	return j->live_count > LS_DETECT_LASTS ? j->live_count - LS_DETECT_LASTS : 0;
 }
 
 static double
@@ -180,7 +180,7 @@ view_compare_last(const void *a, const void *b)
 
 /* Who was last in the recent steps; returns how many workers. */
 static size_t
-view_lasts(const struct ls_job *j, struct view_last list[LS_RECENT_STEPS])
+view_lasts(const struct ls_job *j, struct view_last list[LS_DETECT_LASTS])
 {
 	size_t n = 0, k;
 
@@ -205,7 +205,7 @@ view_lasts(const struct ls_job *j, struct view_last list[LS_RECENT_STEPS])
 static json_t *
 view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 {
-	struct view_last list[LS_RECENT_STEPS];
+	struct view_last list[LS_DETECT_LASTS];
 	json_t *suspects = json_array();
 	size_t n = j->replica.on ? 0 : view_lasts(j, list);
 
@@ -214,7 +214,7 @@ view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 		struct ls_recent_means m =
 			ls_recent_means(&j->recent->of[list[i].slot]);
 
-		if (m.slowest > LS_ONE_OF_TWO && m.blame_s >= LS_LEAST / 2 * step_s &&
+		if (m.slowest > LS_SHARED && m.blame_s >= LS_LEAST / 2 * step_s &&
 			view_finding_of(e, w) == NULL)
 			ls_ignore(json_array_append_new(suspects,
 				json_pack("{s:s, s:i, s:o, s:o}", "host", w->info.host,

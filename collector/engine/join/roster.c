@@ -23,7 +23,7 @@
 #define ROSTER_POSITION_BITS 16
 #define ROSTER_POSITION_MASK 0xffffu
 #define ROSTER_GENERATION_MASK 0x7fffu
-#define ROSTER_CLAIM_US LS_ENGINE_US(LS_CLAIM_S)
+#define ROSTER_CLAIM_US LS_ENGINE_US(LS_LATE_S)
 
 _Static_assert(LS_WORKERS_MAX <= ROSTER_POSITION_MASK + 1,
 	"a position must fit its bits");

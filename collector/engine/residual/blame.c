@@ -254,8 +254,8 @@ bool
 ls_blame_is_apart(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
 	const struct ls_blame_step *step, double err_s)
 {
-	double limit_s = LS_BLAME_APART_STEPS * step->duration_s +
-		LS_SIGMAS * M_SQRT2 * err_s,
+	double limit_s =
+		       LS_APART_STEPS * step->duration_s + LS_SIGMAS * M_SQRT2 * err_s,
 	       centre_us;
 	size_t used = 0, away = 0;
 

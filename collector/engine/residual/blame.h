@@ -156,7 +156,7 @@ void ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, siz
 	bool exits, struct ls_blame *residual, struct ls_blame_step *ret_step);
 
 /*
- * Are at least half of those present LS_BLAME_APART_STEPS away from when the step began
+ * Are at least half of those present LS_APART_STEPS away from when the step began
  * (its median), surely, as clocks are known to err_s? Then they are each in a step of
  * its own that has the same number, and no wait of one is about another.
  */

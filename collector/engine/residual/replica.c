@@ -182,7 +182,7 @@ ls_replica_watch(struct ls_engine *e, struct ls_job *j, const struct ls_row *row
 	bool other = r->on ? replica_row_waits(row) : replica_row_is_apart(e, j, row);
 
 	r->rows = other ? r->rows + 1 : 0;
-	if (r->rows >= LS_DETECT_WARM / 2 && r->turns < LS_REPLICA_TURNS)
+	if (r->rows >= LS_DETECT_WARM / 2 && r->turns < LS_MANY)
 		replica_turn(e, j, !r->on, now_us);
 }
 

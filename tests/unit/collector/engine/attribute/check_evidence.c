@@ -266,21 +266,21 @@ LS_TEST_LOOP(all, who_runs_on_does_not_stand_still, 0, 2)
 	check_cause_is(&w, _i == 0 ? "not_entered" : "process_stopped");
 }
 
-/* Stalls each 30 steps or so, which stay away for 217 and come back: one thing, and its
+/* Stalls each 30 steps or so, which stay away for 260 and come back: one thing, and its
  * rate is that of all. */
 LS_TEST(all, stalls_that_pause_keep_their_onset)
 {
-	static const uint64_t hit[] = { 0, 20, 70, 95, 150, 165, 382, 402, 430, 440,
-		497 };
+	static const uint64_t hit[] = { 0, 20, 70, 95, 150, 165, 425, 445, 473, 483,
+		540 };
 	struct fake_job *job = fake_job_new(8);
 	json_t *f;
 
 	fake_job_run(job, 100);
-	for (uint64_t i = 0, k = 0; i <= 500; i++) {
+	for (uint64_t i = 0, k = 0; i <= 543; i++) {
 		job->workers[6].once_s = hit[k] == i ? 0.2 : 0;
 		k += hit[k] == i && k < 10;
 		fake_job_run(job, 1);
-		if (i == 381)
+		if (i == 424)
 			ck_assert_uint_eq(fake_job_stats(job).findings_open, 0);
 	}
 	ck_assert_uint_eq(fake_job_told(job, "reopened"), 1);
@@ -290,7 +290,7 @@ LS_TEST(all, stalls_that_pause_keep_their_onset)
 		100);
 	ck_assert_double_eq_tol(impact(f, "step_time_s") -
 			impact(f, "step_time_without_s"),
-		0.2 * 9 / 497, 0.0003);
+		0.2 * 9 / 540, 0.0003);
 	json_decref(f);
 	fake_job_free(job);
 }

@@ -621,7 +621,7 @@ LS_TEST(all, stalls_count_against_a_rare_rate)
 	}
 	ck_assert_int_eq(ch->level, LS_LEVEL_FINDING);
 	ck_assert_uint_eq(ch->ep.hits, 8);
-	run(&feed, 200);
+	run(&feed, (size_t)(LS_RARE / LS_STALL_FAULT_RATE));
 	ck_assert_int_eq(ch->level, LS_LEVEL_QUIET);
 }
 

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "collector/engine/engine.h"
+#include "collector/engine/params.h"
 #include "tests/support/fake_job.h"
 #include "tests/support/harness.h"
 #include "tests/support/json_at.h"
@@ -66,7 +67,7 @@ LS_TEST(seen_in_a_closed_step, one_step_far_too_long_is_a_hang_of_who_was_late)
 		5, 0.02);
 	ck_assert_double_eq_tol(fake_job_cost(job, 0), 5.0 * WORKERS * 4 / 3600, 0.001);
 	json_decref(f);
-	fake_job_run(job, 29);
+	fake_job_run(job, LS_DETECT_CLEAR_STEPS - 1);
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 0);
 	fake_job_run(job, 2);
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);

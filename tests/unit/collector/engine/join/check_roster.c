@@ -3,6 +3,7 @@
 
 #include "collector/engine/finding/view.h"
 #include "collector/engine/engine.h"
+#include "collector/engine/params.h"
 #include "tests/support/fake_job.h"
 #include "tests/support/harness.h"
 #include "tests/support/json_at.h"
@@ -209,7 +210,7 @@ LS_TEST(attempts, attempt_far_away_needs_most_workers)
 	for (size_t i = 1; i < 4; i++)
 		ls_engine_end(job->engine, job->workers[i].handle, LS_END_ENDED,
 			job->now_us);
-	job->now_us += 1000000;
+	job->now_us += LS_ENGINE_US(LS_LATE_S);
 	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
 	/* announced, and never heard of: a record of the former attempt shows so */
 	memcpy(info.host, "h1", sizeof("h1"));
