@@ -13,8 +13,11 @@
 
 /* deviations that are taken off: half of what is looked for */
 #define NET_ALLOWANCE (LS_HALF * LS_SIGMAS)
-/* of a deviation of a block: two and a half blocks in a row, each by SIGMAS, make a finding, so three do */
-#define NET_BLOCK_NATS (LS_DETECT_FINDING / (2.5 * (LS_SIGMAS - NET_ALLOWANCE)))
+/* the same of a block */
+#define NET_BLOCK_ALLOWANCE (LS_HALF * LS_BLOCK_CLIP)
+/* of a deviation of a block: three in a row, each by BLOCK_CLIP, are a little more than a finding */
+#define NET_BLOCK_NATS \
+	(LS_DETECT_FINDING / (2.9 * (LS_BLOCK_CLIP - NET_BLOCK_ALLOWANCE)))
 /* calm blocks that end a finding */
 #define DETECT_COMM_BLOCK_CALM ((LS_DETECT_CLEAR_STEPS + LS_BLOCK - 1) / LS_BLOCK)
 
@@ -89,7 +92,7 @@ detect_block_learn(struct ls_detect_blocks *b, double mean_s, double sigma_s)
 		b->dev_sum /= 2;
 	}
 	if (b->healthy >= LS_PRIOR)
-		dev = ls_stats_clip(dev, LS_SIGMAS * sigma_s);
+		dev = ls_stats_clip(dev, LS_BLOCK_CLIP * sigma_s);
 	b->healthy++;
 	b->base_s += dev / b->healthy;
 	b->dev_sum += dev * dev * (b->healthy - 1) / b->healthy; /* Welford */
@@ -131,11 +134,11 @@ detect_comm_block(struct ls_detect *d, struct ls_detect_net *net)
 	}
 	if (ch->level != LS_LEVEL_FINDING) /* packets are lost in one block and not in
 					      the next: a calm one takes back half */
-		z = fmax(z, LS_HALF * NET_ALLOWANCE);
+		z = fmax(z, LS_HALF * NET_BLOCK_ALLOWANCE);
 	else /* over as soon as it is much less than it was */
 		z = (mean_s - b->base_s - ch->ep.excess_s / (double)ch->ep.steps / 2) /
 			sigma_s;
-	z = ls_stats_clip(z, LS_SIGMAS) - NET_ALLOWANCE;
+	z = ls_stats_clip(z, LS_BLOCK_CLIP) - NET_BLOCK_ALLOWANCE;
 	ls_detect_accumulate(d, ch, NET_BLOCK_NATS * z, LS_DETECT_CAP, 0, b->first_step,
 		b->first_us);
 	if (ch->c > 0) {
