@@ -12,7 +12,7 @@ ls_steps_fini(struct ls_steps *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		free(s->rows[i].cells);
-	free(s->rows);
+	free(s->room);
 	free(s->spare);
 	memset(s, 0, sizeof(*s));
 }
@@ -64,19 +64,26 @@ steps_widen(struct ls_steps *s, struct ls_row *row, size_t n)
 	return 0;
 }
 
+/* Room for one more behind the last row. Rows move only after as many were taken out, or
+ * into twice the room. */
 static int
 steps_reserve(struct ls_steps *s)
 {
 	size_t capacity = s->capacity == 0 ? 16 : s->capacity * 2;
-	struct ls_row *rows;
+	size_t taken = (size_t)(s->rows - s->room);
+	struct ls_row *room = s->room;
 
-	if (s->count < s->capacity)
+	if (taken + s->count < s->capacity)
 		return 0;
-	rows = realloc(s->rows, capacity * sizeof(*rows));
-	if (rows == NULL)
-		return -ENOMEM;
-	s->rows = rows;
-	s->capacity = capacity;
+	if (taken <= s->count) {
+		room = realloc(room, capacity * sizeof(*room));
+		if (room == NULL)
+			return -ENOMEM;
+		s->room = room;
+		s->capacity = capacity;
+	}
+	memmove(room, room + taken, s->count * sizeof(*room));
+	s->rows = room;
 	return 0;
 }
 
@@ -343,11 +350,10 @@ void
 ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row)
 {
 	LS_ASSERT(s->count > 0);
-	*ret_row = s->rows[0];
+	*ret_row = *s->rows++;
 	s->any_closed = true;
 	s->last_closed = ret_row->step;
 	s->count--;
-	memmove(&s->rows[0], &s->rows[1], s->count * sizeof(*s->rows));
 }
 
 void
