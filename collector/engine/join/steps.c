@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/base/mem.h"
 
 void
 ls_steps_fini(struct ls_steps *s)
@@ -69,22 +70,18 @@ steps_widen(struct ls_steps *s, struct ls_row *row, size_t n)
 static int
 steps_reserve(struct ls_steps *s)
 {
-	size_t capacity = s->capacity == 0 ? 16 : s->capacity * 2;
 	size_t taken = (size_t)(s->rows - s->room);
-	struct ls_row *room = s->room;
+	int rc = 0;
 
 	if (taken + s->count < s->capacity)
 		return 0;
-	if (taken <= s->count) {
-		room = realloc(room, capacity * sizeof(*room));
-		if (room == NULL)
-			return -ENOMEM;
-		s->room = room;
-		s->capacity = capacity;
-	}
-	memmove(room, room + taken, s->count * sizeof(*room));
-	s->rows = room;
-	return 0;
+	if (taken <= s->count)
+		rc = ls_mem_grow((void **)&s->room, s->capacity, &s->capacity,
+			sizeof(*s->room));
+	if (rc == 0)
+		s->rows =
+			memmove(s->room, s->room + taken, s->count * sizeof(*s->room));
+	return rc;
 }
 
 static int
