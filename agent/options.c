@@ -123,7 +123,9 @@ options_step_log(struct ls_agent_config *c, char *text, size_t size)
 	uint64_t rank_value;
 	struct ls_step_rules *rules = NULL;
 	char why[160];
-	int rc = ls_step_rules_new(c->step_log_pattern, &rules, why, sizeof(why));
+	int rc = c->step_log_pattern[0] == '\0'
+		? 0
+		: ls_step_rules_new(c->step_log_pattern, &rules, why, sizeof(why));
 
 	ls_step_rules_free(rules); /* the source makes its own */
 	if (rc == -LS_ERANGE)

@@ -117,7 +117,7 @@ ls_db_begin(sqlite3 *db)
 int
 ls_db_end(sqlite3 *db, int rc)
 {
-	if (rc == 0)
+	if (rc == 0 && !sqlite3_get_autocommit(db))
 		rc = ls_db_exec(db, "COMMIT");
 	if (db != NULL && !sqlite3_get_autocommit(db))
 		ls_ignore(ls_db_exec(db, "ROLLBACK")); /* rc says more */

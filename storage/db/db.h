@@ -23,6 +23,9 @@
 #include <stdint.h>
 #include "proto/base/err.h"
 
+/* Of every file that we create. */
+#define LS_DB_PAGE_BYTES 4096
+
 enum ls_db_mode { LS_DB_WRITE, LS_DB_READ };
 
 /* Opens (for LS_DB_WRITE: creates, mode 0640) the file at path. -LS_EVERSION: its tables
@@ -33,8 +36,8 @@ int ls_db_open(const char *path, enum ls_db_mode mode, sqlite3 **ret_db) LS_MUST
 int ls_db_open_day(const char *dir, int32_t day, enum ls_db_mode mode,
 	sqlite3 **ret_db) LS_MUSTCHECK;
 
-/* Begins a transaction that writes. ls_db_end commits if rc is 0, and rolls back if rc or
- * the commit is an error, which it returns; then db may be NULL. */
+/* Begins a transaction that writes. ls_db_end commits it, if it is still open and rc is 0,
+ * and rolls back if rc or the commit is an error, which it returns; then db may be NULL. */
 int ls_db_begin(sqlite3 *db) LS_MUSTCHECK;
 int ls_db_end(sqlite3 *db, int rc) LS_MUSTCHECK;
 

@@ -13,52 +13,42 @@
 #include "storage/db/err_sqlite.h"
 #include "storage/db/files.h"
 
-/* What stands under a name; false: nothing does. */
-static bool
-kept_stat(const char *dir, int32_t day, size_t i, struct stat *ret_st)
-{
-	char path[PATH_MAX];
-	size_t len;
-
-	if (ls_days_path(path, dir, day) != 0)
-		return false;
-	len = strlen(path);
-	(void)snprintf(path + len, sizeof(path) - len, "%s", ls_days_suffix[i]);
-	return stat(path, ret_st) == 0;
-}
-
 int
 ls_kept_note(struct ls_kept *k, const char *dir, int32_t day)
 {
+	char path[PATH_MAX];
 	struct stat st;
+	int rc = ls_days_path(path, dir, day);
 
-	memset(k, 0, sizeof(*k));
-	for (size_t i = 0; i < LS_DAYS_SUFFIXES; i++) {
-		if (!kept_stat(dir, day, i, &st))
+	memset(k->ino, 0, sizeof(k->ino));
+	for (size_t i = 0; i < LS_DAYS_SUFFIXES && rc == 0; i++) {
+		(void)snprintf(k->path[i], sizeof(k->path[i]), "%s%s", path,
+			ls_days_suffix[i]);
+		if (stat(k->path[i], &st) != 0)
 			continue;
 		k->dev[i] = st.st_dev;
 		k->ino[i] = st.st_ino;
 	}
-	return k->ino[0] != 0 ? 0 : -ENOENT;
+	return rc != 0 || k->ino[0] != 0 ? rc : -ENOENT;
 }
 
 static bool
-kept_has(const struct ls_kept *k, const char *dir, int32_t day, size_t i)
+kept_has(const struct ls_kept *k, size_t i)
 {
 	struct stat st;
 
 	if (k->ino[i] == 0)
 		return true;
-	if (!kept_stat(dir, day, i, &st))
+	if (stat(k->path[i], &st) != 0)
 		return errno != ENOENT && errno != ENOTDIR;
 	return st.st_dev == k->dev[i] && st.st_ino == k->ino[i];
 }
 
 const char *
-ls_kept_lost(const struct ls_kept *k, const char *dir, int32_t day)
+ls_kept_lost(const struct ls_kept *k)
 {
 	for (size_t i = 0; i < LS_DAYS_SUFFIXES; i++) {
-		if (!kept_has(k, dir, day, i))
+		if (!kept_has(k, i))
 			return ls_days_suffix[i];
 	}
 	return NULL;
@@ -90,22 +80,21 @@ kept_copy(sqlite3 *db, const char *path, int64_t wall_us, bool *ret_beside)
 }
 
 int
-ls_kept_rescue(sqlite3 *db, struct ls_kept *k, const char *dir, int32_t day,
-	int64_t wall_us, bool *ret_beside)
+ls_kept_rescue(sqlite3 *db, struct ls_kept *k, const char *dir, int64_t wall_us,
+	bool *ret_beside)
 {
-	char path[PATH_MAX];
-	int rc = ls_days_path(path, dir, day);
+	int rc;
 
-	if (rc == 0 && kept_has(k, dir, day, 0))
+	if (kept_has(k, 0))
 		rc = ls_err_sqlite(sqlite3_wal_checkpoint_v2(db, NULL,
 			SQLITE_CHECKPOINT_FULL, NULL, NULL));
-	else if (rc == 0)
+	else
 		rc = ls_days_mkdir(dir);
-	if (rc == 0 && !kept_has(k, dir, day, 0))
-		rc = kept_copy(db, path, wall_us, ret_beside);
+	if (rc == 0 && !kept_has(k, 0))
+		rc = kept_copy(db, k->path[0], wall_us, ret_beside);
 	if (rc == 0)
 		rc = ls_days_sync(dir);
 	if (rc == 0)
-		memset(k, 0, sizeof(*k));
+		memset(k->ino, 0, sizeof(k->ino));
 	return rc;
 }

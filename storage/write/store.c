@@ -27,8 +27,8 @@
 #define STORE_NOTE_US 86400000000ll /* a note is not replaced by a lesser one before */
 
 struct store_wal {
-	int pages;
-	int tried; /* pages at the last checkpoint that waited for readers */
+	int64_t bytes;
+	int64_t tried; /* bytes at the last checkpoint that waited for readers */
 };
 
 struct ls_store {
@@ -43,6 +43,7 @@ struct ls_store {
 	struct ls_bodies *bodies; /* of day_db */
 	struct store_wal day_wal, state_wal;
 	struct ls_kept day_kept, state_kept;
+	int64_t looked_s; /* second of the last check of them */
 	bool future; /* its day stays in the future: renaming failed */
 	bool reopen; /* takes nothing more */
 	bool told_full; /* people know that days will go by LS_RETAIN_AUTO */
@@ -68,7 +69,7 @@ store_on_wal(void *arg, sqlite3 *db, const char *name, int pages)
 
 	(void)db;
 	(void)name;
-	w->pages = pages;
+	w->bytes = (int64_t)pages * LS_DB_PAGE_BYTES;
 	return SQLITE_OK;
 }
 
@@ -443,31 +444,33 @@ store_rescue(struct ls_store *s, int32_t day, const char *lost, int64_t wall_us)
 		s->dir);
 	ls_ignore(store_tell(s, LS_STORE_REMOVED, day, lost, wall_us)); /* logged */
 	if (s->day_db != NULL)
-		rc = ls_kept_rescue(s->day_db, &s->day_kept, s->dir, s->day, wall_us,
-			&beside);
+		rc = ls_kept_rescue(s->day_db, &s->day_kept, s->dir, wall_us, &beside);
 	else
 		rc = 0;
 	if (rc == 0 && beside)
 		ls_ignore(store_tell(s, LS_STORE_REPLACED, day, "", wall_us));
 	if (rc == 0)
-		rc = ls_kept_rescue(s->state, &s->state_kept, s->dir, 0, wall_us,
-			&beside);
+		rc = ls_kept_rescue(s->state, &s->state_kept, s->dir, wall_us, &beside);
 	s->reopen = rc == 0;
 	return rc == 0 ? -LS_EREOPEN : rc;
 }
 
-/* 0: the files are those that were opened, and of a day that is possible. */
+/* 0: the files are those that were opened, and of a day that is possible. Without `all`,
+ * those of state.db are checked once a second. */
 static int
-store_look(struct ls_store *s, int64_t wall_us)
+store_look(struct ls_store *s, int64_t wall_us, bool all)
 {
-	const char *lost = ls_kept_lost(&s->state_kept, s->dir, 0);
+	const char *lost = NULL;
 	int32_t day = 0;
 
 	if (s->reopen)
 		return -LS_EREOPEN;
+	if (all || wall_us / 1000000 != s->looked_s)
+		lost = ls_kept_lost(&s->state_kept);
+	s->looked_s = wall_us / 1000000;
 	if (lost == NULL && s->day_db != NULL) {
 		day = s->day;
-		lost = ls_kept_lost(&s->day_kept, s->dir, day);
+		lost = ls_kept_lost(&s->day_kept);
 	}
 	if (lost != NULL)
 		return store_rescue(s, day, lost, wall_us);
@@ -498,19 +501,16 @@ store_is_of_state(enum ls_write_kind kind)
 static void
 store_checkpoint(sqlite3 *db, struct store_wal *w)
 {
-	int64_t page_bytes = 0;
 	bool waits;
 
-	if (ls_sql_int_of(db, "PRAGMA page_size", NULL, &page_bytes) != 0)
-		return;
-	if (w->pages < w->tried)
+	if (w->bytes < w->tried)
 		w->tried = 0; /* it has begun again */
-	if (w->pages * page_bytes < LS_WAL_CHECKPOINT_BYTES)
+	if (w->bytes < LS_WAL_CHECKPOINT_BYTES)
 		return;
-	waits = w->pages * page_bytes >= LS_WAL_TURN_BYTES &&
-		(w->pages - w->tried) * page_bytes >= LS_WAL_CHECKPOINT_BYTES;
+	waits = w->bytes >= LS_WAL_TURN_BYTES &&
+		w->bytes - w->tried >= LS_WAL_CHECKPOINT_BYTES;
 	if (waits) {
-		w->tried = w->pages;
+		w->tried = w->bytes;
 		(void)sqlite3_busy_timeout(db, LS_WAL_TURN_MS); /* cannot fail */
 	}
 	(void)sqlite3_wal_checkpoint_v2(db, NULL,
@@ -591,7 +591,7 @@ store_put_day(struct ls_store *s, struct ls_write *const *batch, size_t count,
 		.bodies = s->bodies,
 		.next_id = s->next_id };
 	int64_t end = ls_bodies_end(s->bodies);
-	int rc = ls_db_begin(s->day_db);
+	int rc = ls_db_run(s->day_stmt[LS_STORE_DAY_BEGIN]);
 
 	ls_journal_reset(&s->journal);
 	for (size_t i = 0; i < count && rc == 0; i++) {
@@ -602,6 +602,8 @@ store_put_day(struct ls_store *s, struct ls_write *const *batch, size_t count,
 		rc = ls_store_put_journal(&b);
 	if (rc == 0)
 		rc = ls_bodies_flush(s->bodies);
+	if (rc == 0)
+		rc = ls_db_run(s->day_stmt[LS_STORE_DAY_COMMIT]);
 	rc = ls_db_end(s->day_db, rc);
 	if (rc != 0)
 		ls_bodies_back(s->bodies, end);
@@ -822,7 +824,7 @@ ls_store_commit(struct ls_store *s, struct ls_write *const *batch, size_t count,
 	rc = s->reopen ? -LS_EREOPEN : store_commit_state(s, batch, count);
 	if (rc == 0)
 		rc = store_commit_day(s, batch, count, wall_us);
-	looked = store_look(s, wall_us);
+	looked = store_look(s, wall_us, count == 0);
 	if (looked != 0 && looked != -LS_EREOPEN) {
 		for (size_t i = 0; i < count; i++)
 			batch[i]->rc = looked; /* stored where nobody finds it */

@@ -41,6 +41,8 @@
 		"ON CONFLICT (host) DO UPDATE SET last_us = ?2, json = ?3")
 
 #define LS_STORE_DAY_SQL(X)                                                                             \
+	X(BEGIN, "BEGIN IMMEDIATE")                                                                     \
+	X(COMMIT, "COMMIT")                                                                             \
 	X(JOURNAL,                                                                                      \
 		"INSERT INTO journal (id, last_id, t_us, records, step_lo, step_hi, body) "             \
 		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                                  \

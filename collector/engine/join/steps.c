@@ -6,13 +6,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/base/mem.h"
 
 void
 ls_steps_fini(struct ls_steps *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		free(s->rows[i].cells);
-	free(s->rows);
+	free(s->room);
 	free(s->spare);
 	memset(s, 0, sizeof(*s));
 }
@@ -64,20 +65,23 @@ steps_widen(struct ls_steps *s, struct ls_row *row, size_t n)
 	return 0;
 }
 
+/* Room for one more behind the last row. Rows move only after as many were taken out, or
+ * into twice the room. */
 static int
 steps_reserve(struct ls_steps *s)
 {
-	size_t capacity = s->capacity == 0 ? 16 : s->capacity * 2;
-	struct ls_row *rows;
+	size_t taken = (size_t)(s->rows - s->room);
+	int rc = 0;
 
-	if (s->count < s->capacity)
+	if (taken + s->count < s->capacity)
 		return 0;
-	rows = realloc(s->rows, capacity * sizeof(*rows));
-	if (rows == NULL)
-		return -ENOMEM;
-	s->rows = rows;
-	s->capacity = capacity;
-	return 0;
+	if (taken <= s->count)
+		rc = ls_mem_grow((void **)&s->room, s->capacity, &s->capacity,
+			sizeof(*s->room));
+	if (rc == 0)
+		s->rows =
+			memmove(s->room, s->room + taken, s->count * sizeof(*s->room));
+	return rc;
 }
 
 static int
@@ -343,11 +347,10 @@ void
 ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row)
 {
 	LS_ASSERT(s->count > 0);
-	*ret_row = s->rows[0];
+	*ret_row = *s->rows++;
 	s->any_closed = true;
 	s->last_closed = ret_row->step;
 	s->count--;
-	memmove(&s->rows[0], &s->rows[1], s->count * sizeof(*s->rows));
 }
 
 void

@@ -175,7 +175,7 @@ LS_TEST(bodies, pages_are_full)
 {
 	int64_t before = number("PRAGMA page_count"), after, i;
 
-	ck_assert_int_eq(number("PRAGMA page_size"), 4096);
+	ck_assert_int_eq(number("PRAGMA page_size"), LS_DB_PAGE_BYTES);
 	run("BEGIN");
 	for (i = 0; i < 1000; i++)
 		(void)put(1, 6100);

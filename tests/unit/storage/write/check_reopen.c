@@ -148,6 +148,19 @@ LS_TEST_EACH(reopen, what_was_stored_outlives_its_names, gone)
 	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT max(seq) FROM ledger"), 2);
 }
 
+/* The files of state.db are checked each second, not after each commit. */
+LS_TEST(reopen, a_lost_state_is_found_within_a_second)
+{
+	both_of_state();
+	ck_assert_int_eq(put_at(ls_test_report(0, 2, 10, 5, NOON), NOON), 0);
+	ck_assert_int_eq(put_at(ls_test_report(0, 3, 15, 5, NOON), NOON + 1000000),
+		-LS_EREOPEN);
+	open_again(NOON);
+	ls_store_close(store);
+	ck_assert_int_eq(ls_test_sql(dir, 0, "SELECT count(*) FROM worker"), 1);
+	ck_assert_int_eq(ls_test_sql(dir, TODAY, "SELECT sum(n) FROM step_block"), 20);
+}
+
 /* A file of another making has the name now: it is left, ours is beside it. */
 LS_TEST(reopen, a_file_that_took_the_name_stays)
 {

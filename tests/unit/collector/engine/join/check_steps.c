@@ -82,6 +82,26 @@ LS_TEST(all, open_rows_are_limited)
 	ls_steps_fini(&s);
 }
 
+/* 100 rows stay open; each second step comes before the one that it follows. */
+LS_TEST(all, room_of_rows_that_were_taken_out_is_used_again)
+{
+	struct ls_steps s = { 0 };
+	struct ls_row row;
+
+	for (uint64_t step = 0; step < 10000; step++) {
+		ck_assert_int_eq(put(&s, 0, 2, step ^ 1), 0);
+		if (s.count <= 100)
+			continue;
+		ls_steps_take_oldest(&s, &row);
+		ck_assert_uint_eq(row.step, step - 100);
+		ck_assert_uint_eq(ls_steps_oldest(&s)->step, step - 99);
+		ck_assert_uint_le(s.capacity, 256);
+		ls_steps_give_back(&s, &row);
+	}
+	ls_steps_fini(&s);
+	ck_assert_uint_eq(s.held, 0);
+}
+
 LS_TEST(all, workers_may_join_an_open_row)
 {
 	struct ls_steps s = { 0 };
