@@ -16,6 +16,7 @@
 #include "collector/engine/finding/judge_slow.h"
 #include "collector/engine/finding/judge_stage.h"
 #include "collector/engine/detect/stall.h"
+#include "collector/engine/join/reference.h"
 #include "collector/engine/residual/stats.h"
 
 #include <math.h>
@@ -703,6 +704,8 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	bool was[LS_DETECT_KIND_COUNT];
 	size_t regrouped;
 
+	if (e->reference != NULL && j->detect.judged == 0)
+		ls_reference_job(e, j, row->step);
 	judge_skip(e, j, row);
 	judge_blame(j, row, &kept.totals);
 	ls_judge_order(e, j, &kept.totals);
