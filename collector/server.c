@@ -31,6 +31,7 @@
 
 #define SERVER_ADVANCE_NS 100000000ull
 #define SERVER_RETAIN_NS 3600000000000ull
+#define SERVER_KEEP_NS 60000000000ull
 #define SERVER_SHORT_NS 60000000000ull /* a life: what takes files goes on */
 #define SERVER_PAUSE_MAX_S 60
 #define SERVER_GRACE_NS 200000000ull /* for the last acks to leave */
@@ -57,7 +58,7 @@ struct ls_server {
 	struct ls_reader *reader;
 	struct ls_access *access;
 	struct ls_httpd *httpd;
-	struct ls_loop_timer *advance, *retain, *watchdog, *grace;
+	struct ls_loop_timer *advance, *retain, *keep, *watchdog, *grace;
 	struct ls_backend_parts backend;
 	struct server_anchor anchor;
 	bool again; /* the store wants its files opened again */
@@ -225,6 +226,23 @@ server_on_retain(void *arg)
 	m->u.retain =
 		ls_retain_rule(s->config.retain_age_ns, s->config.retain_bytes, now_us);
 	if (ls_writer_push(s->core.writer, m) != 0)
+		ls_write_free(m); /* likewise */
+}
+
+/* Keeps what is usual of each worker, for the next start. */
+static void
+server_on_keep(void *arg)
+{
+	struct ls_server *s = arg;
+	struct ls_write *m = ls_write_new(LS_WRITE_META, 0);
+
+	if (m == NULL)
+		return; /* the next round will */
+	(void)snprintf(m->u.meta.key, sizeof(m->u.meta.key), "%s",
+		LS_RESTORE_REFERENCE);
+	if (ls_engine_reference(s->core.engine, server_now_us(s), &m->u.meta.bytes,
+		    &m->u.meta.len) != 0 ||
+		ls_writer_push(s->core.writer, m) != 0)
 		ls_write_free(m); /* likewise */
 }
 
@@ -475,11 +493,13 @@ server_start_timers(struct ls_server *s)
 
 	s->advance = ls_loop_timer_new(s->loop, server_on_advance, s);
 	s->retain = ls_loop_timer_new(s->loop, server_on_retain, s);
+	s->keep = ls_loop_timer_new(s->loop, server_on_keep, s);
 	s->watchdog = ls_loop_timer_new(s->loop, server_on_watchdog, s);
 	if (s->advance == NULL || s->retain == NULL || s->watchdog == NULL)
 		return -ENOMEM;
 	ls_loop_timer_start(s->advance, SERVER_ADVANCE_NS, SERVER_ADVANCE_NS);
 	ls_loop_timer_start(s->retain, SERVER_ADVANCE_NS, SERVER_RETAIN_NS);
+	ls_loop_timer_start(s->keep, SERVER_KEEP_NS, SERVER_KEEP_NS);
 	if (watchdog_ns > 0)
 		ls_loop_timer_start(s->watchdog, watchdog_ns, watchdog_ns);
 	return 0;
@@ -593,6 +613,7 @@ server_drain(struct ls_server *s)
 	ls_ingest_stop(s->ingest);
 	ls_tidy_stop(s->tidy); /* before the writer that it hands units to */
 	s->tidy = NULL;
+	server_on_keep(s);
 	ls_writer_stop(s->core.writer);
 	server_on_done(s);
 	s->grace = ls_loop_timer_new(s->loop, server_on_grace, s);
@@ -600,6 +621,7 @@ server_drain(struct ls_server *s)
 		return; /* the agents ask again */
 	ls_loop_timer_stop(s->advance);
 	ls_loop_timer_stop(s->retain);
+	ls_loop_timer_stop(s->keep);
 	ls_loop_timer_start(s->grace, SERVER_GRACE_NS, 0);
 	if (ls_loop_run(s->loop) != 0)
 		ls_log(LS_LOG_DEBUG, "server", "the last writes may not be on disk");
@@ -625,6 +647,7 @@ server_free(struct ls_server *s)
 	ls_access_close(s->access);
 	ls_loop_timer_free(s->advance);
 	ls_loop_timer_free(s->retain);
+	ls_loop_timer_free(s->keep);
 	ls_loop_timer_free(s->watchdog);
 	ls_loop_timer_free(s->grace);
 	ls_intake_free(s->intake);

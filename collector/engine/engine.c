@@ -56,6 +56,7 @@ ls_engine_free(struct ls_engine *e)
 	free(e->workers);
 	free(e->hosts);
 	free(e->findings);
+	free(e->reference);
 	free(e);
 }
 
@@ -505,6 +506,9 @@ void
 ls_engine_restored(struct ls_engine *e, int64_t now_us)
 {
 	e->restored_us = now_us;
+	free(e->reference);
+	e->reference = NULL;
+	e->reference_count = 0;
 }
 
 int

@@ -174,6 +174,21 @@ void ls_engine_advance(struct ls_engine *e, int64_t now_us);
  */
 int ls_engine_manual(struct ls_engine *e, const char *job, bool on) LS_MUSTCHECK;
 
+/*
+ * What is usual of each worker: bytes for storage, to be freed; at most 96 for each job and each
+ * worker, and 40. -ENOMEM.
+ */
+int ls_engine_reference(const struct ls_engine *e, int64_t now_us, void **ret_bytes,
+	size_t *ret_len) LS_MUSTCHECK;
+
+/*
+ * Loads these bytes, before any record: workers of the same attempt on the same host need not be
+ * learned again. Nothing is loaded of -LS_EVERSION (another engine or byte order), -LS_ERANGE (from
+ * the future), -LS_EPARSE (length or checksum), -ENOMEM.
+ */
+int ls_engine_reference_load(struct ls_engine *e, const void *bytes, size_t len,
+	int64_t now_us) LS_MUSTCHECK;
+
 /* After a restart: for LS_SILENT_S no step is overdue, because agents come back one by
  * one, and the last one may be that of a culprit. For LS_COUNTERS_S, causes that need
  * counters stay as they were reported. */

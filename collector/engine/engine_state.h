@@ -83,7 +83,7 @@ struct ls_live_row {
 	struct ls_row row; /* owns its cells */
 	struct ls_blame_step totals;
 	uint32_t expected;
-	double blame_s; /* largest of its cells */
+	double blame_s; /* largest of its cells; NaN = no baseline yet */
 	/* far too long, and told as that: of no other finding */
 	bool hang;
 };
@@ -175,6 +175,8 @@ struct ls_engine {
 	size_t unheard; /* places of workers without a record */
 	struct ls_engine_host *hosts;
 	size_t host_count, host_capacity;
+	struct ls_reference *reference; /* from before a restart (reference.h) */
+	size_t reference_count;
 	struct ls_finding *findings; /* in order of opening */
 	size_t finding_count, finding_capacity;
 	struct ls_engine_stats stats;

@@ -305,6 +305,26 @@ out:
 	return rc;
 }
 
+/* What is usual of each worker, as the collector before kept it; without it, it is learned anew. */
+static int
+restore_reference(struct restore *r)
+{
+	void *bytes = NULL;
+	size_t len;
+	int rc = ls_query_meta_bytes(r->query, LS_RESTORE_REFERENCE, &bytes, &len);
+
+	if (rc == 0)
+		rc = ls_engine_reference_load(r->core->engine, bytes, len, r->now_us);
+	free(bytes);
+	if (rc == 0 || rc == -LS_EABSENT || rc == -ENOMEM)
+		return rc == -ENOMEM ? rc : 0;
+	r->stats.bad++;
+	ls_log(LS_LOG_WARN, "restore",
+		"the kept baselines: %s; learning the baselines again",
+		ls_err_text(rc));
+	return 0;
+}
+
 /* --- afterwards ----------------------------------------------------------- */
 
 static void
@@ -359,6 +379,8 @@ restore_all(struct restore *r)
 	r->stats.next_worker_id++;
 	if (rc == 0)
 		rc = restore_index(r);
+	if (rc == 0)
+		rc = restore_reference(r);
 	if (rc == 0)
 		rc = restore_days(r);
 	if (rc == 0)

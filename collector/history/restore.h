@@ -2,7 +2,7 @@
 /*
  * restore - at start: from storage back into engine, sessions and rings.
  *
- * Findings are seeded; then the rows of today and yesterday are fed in the order in
+ * Findings are seeded and the kept baselines are loaded; then the rows of today and yesterday are fed in the order in
  * which they came, with the steps closed where they were closed, so that detectors go
  * on where they were. What the engine says meanwhile is not stored again; a finding
  * that ends up other than stored is.
@@ -18,6 +18,9 @@
 
 #include <stdint.h>
 #include "collector/ingest/core.h"
+
+/* The key under which storage has the bytes of ls_engine_reference. */
+#define LS_RESTORE_REFERENCE "engine_reference"
 
 struct ls_restore_stats {
 	uint64_t findings, agents, workers, rings, records, closes, counters,

@@ -205,8 +205,10 @@ ls_write_free(struct ls_write *m)
 	case LS_WRITE_ROLLUP:
 		ls_store_rollup_free(&m->u.rollup);
 		break;
-	case LS_WRITE_WORKER:
 	case LS_WRITE_META:
+		free(m->u.meta.bytes);
+		break;
+	case LS_WRITE_WORKER:
 	case LS_WRITE_ZOOM:
 	case LS_WRITE_RETAIN:
 	case LS_WRITE_REPLACE:

@@ -189,6 +189,7 @@ struct ls_store_finding {
 struct ls_store_meta {
 	char key[32];
 	uint8_t value[64];
+	void *bytes; /* instead of it, freed with the message; NULL: none */
 	size_t len;
 };
 

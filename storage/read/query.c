@@ -328,6 +328,29 @@ ls_query_meta(struct ls_query *q, const char *key, void *ret_value, size_t size)
 }
 
 int
+ls_query_meta_bytes(struct ls_query *q, const char *key, void **ret_bytes,
+	size_t *ret_len)
+{
+	struct ls_sql_rows rows = ls_sql_rows(ls_query_state_db(q),
+		"SELECT value FROM meta WHERE key = ?1 AND length(value) > 0",
+		LS_SQL_VALUES(ls_sql_text(key)));
+
+	if (ls_sql_next(&rows)) {
+		const void *bytes = sqlite3_column_blob(rows.stmt, 0);
+
+		*ret_len = (size_t)sqlite3_column_bytes(rows.stmt, 0);
+		*ret_bytes = bytes == NULL ? NULL : malloc(*ret_len);
+		if (*ret_bytes == NULL)
+			rows.rc = -ENOMEM;
+		else
+			memcpy(*ret_bytes, bytes, *ret_len);
+	} else if (rows.rc == 0) {
+		rows.rc = -LS_EABSENT;
+	}
+	return ls_sql_end(&rows);
+}
+
+int
 ls_query_days(struct ls_query *q, struct ls_days *ret_days)
 {
 	return ls_days_newest(q->dir, ret_days);

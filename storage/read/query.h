@@ -64,6 +64,10 @@ int ls_query_findings(struct ls_query *q, ls_query_finding_fn *fn,
 int ls_query_meta(struct ls_query *q, const char *key, void *ret_value,
 	size_t size) LS_MUSTCHECK;
 
+/* The same of any size, to be freed. */
+int ls_query_meta_bytes(struct ls_query *q, const char *key, void **ret_bytes,
+	size_t *ret_len) LS_MUSTCHECK;
+
 /* All day files, ascending. */
 int ls_query_days(struct ls_query *q, struct ls_days *ret_days) LS_MUSTCHECK;
 

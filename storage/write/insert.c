@@ -120,7 +120,9 @@ ls_store_put_state(sqlite3_stmt *const *stmt, struct ls_write *m)
 	case LS_WRITE_META:
 		return ls_sql_run(stmt[LS_STORE_STATE_META],
 			LS_SQL_VALUES(ls_sql_text(m->u.meta.key),
-				ls_sql_blob(m->u.meta.value, m->u.meta.len)));
+				ls_sql_blob(m->u.meta.bytes != NULL ? m->u.meta.bytes
+								    : m->u.meta.value,
+					m->u.meta.len)));
 	case LS_WRITE_HOST:
 		return ls_sql_run(stmt[LS_STORE_STATE_HOST],
 			LS_SQL_VALUES(ls_sql_text(m->u.host.host), ls_sql_int(m->t_us),

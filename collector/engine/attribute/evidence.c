@@ -316,10 +316,9 @@ evidence_gap(const struct evidence_window *w, struct ls_suspect who,
 }
 
 /*
- * Counterfactual: without its excess the step would have ended as soon as the next
- *                 worker of whom nothing is found
- * arrived, or this one itself. Where it was not the last, it cost nothing. Of a group,
- * any of its workers may be the last.
+ * Counterfactual: without its excess the step would have ended as soon as the next worker without
+ * a finding arrived, or this one itself. Where it was not the last, it cost nothing. Of a group,
+ * any of its workers may be the last. Rows without a baseline say nothing; NaN: no row says it.
  */
 static double
 evidence_cost(const struct ls_engine *e, const struct evidence_window *w,
@@ -333,20 +332,21 @@ evidence_cost(const struct ls_engine *e, const struct evidence_window *w,
 		const struct ls_live_row *r = evidence_live(w, i);
 		size_t last = r == NULL ? SIZE_MAX : r->totals.costs;
 		const struct ls_cell *c = last < j->count ? ls_row_cell(r, last) : NULL;
-		bool same = last == who.at ||
-			(last < j->count && ls_judge_group_holds(e, j, who.at, last));
+		bool same = c != NULL &&
+			(last == who.at || ls_judge_group_holds(e, j, who.at, last));
 
-		n += r != NULL;
-		if (!same || c == NULL || isnan(c->blame_s))
+		s = same ? (double)c->blame_s : 0;
+		if (r == NULL || isnan(r->blame_s + s))
 			continue;
-		s = fmin(r->totals.costs_s, (double)c->blame_s);
+		s = fmin(s, r->totals.costs_s);
+		n++;
 		sum += s;
 		squares += s * s;
 	}
 	*ret_error_s = n < 2 ? 0
 			     : sqrt(fmax(squares - sum * sum / (double)n, 0) /
 				       ((double)n * (double)(n - 1)));
-	return n == 0 ? 0 : sum / (double)n;
+	return n == 0 ? NAN : sum / (double)n;
 }
 
 double
@@ -426,7 +426,8 @@ evidence_totals(const struct ls_engine *e, const struct evidence_window *w,
 		? NAN
 		: (double)last / (double)rows;
 	g->gap_s = evidence_gap(w, who, ch, &g->steady);
-	g->cost_s = who.net ? g->gap_s : evidence_cost(e, w, who, &g->cost_error_s);
+	g->cost_s = who.net ? g->gap_s
+			    : fmax(evidence_cost(e, w, who, &g->cost_error_s), 0);
 	if (ch == &ls_suspect_channels(w->j, who)[LS_DETECT_STALLS] && !who.net)
 		evidence_rare(ch, g);
 	g->steps = rows;

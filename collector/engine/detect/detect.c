@@ -277,6 +277,7 @@ struct detect_before {
 	double sigma_floor, inflation;
 	double suspect; /* C from which one is suspected */
 	bool calm; /* nothing was found */
+	bool teaches; /* the step is not in the baselines yet */
 };
 
 /*
@@ -293,8 +294,11 @@ detect_suspect(const struct ls_detect *d)
 }
 
 static struct detect_before
-detect_before(struct ls_detect *d)
+detect_before(struct ls_detect *d, uint64_t step)
 {
+	bool teaches = step > d->taught_step;
+
+	d->taught_step = teaches ? step : d->taught_step;
 	if (d->floor <= 0 || d->judged % LS_LOOK == 0)
 		d->floor = detect_sigma_floor(d);
 	return (struct detect_before){
@@ -302,6 +306,7 @@ detect_before(struct ls_detect *d)
 		.inflation = ls_detect_base_inflation(d),
 		.suspect = detect_suspect(d),
 		.calm = d->open == 0,
+		.teaches = teaches,
 	};
 }
 
@@ -356,7 +361,7 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 				LS_HALF);
 	z = ls_stats_clip(x / sigma, LS_SIGMAS);
 	detect_shift(d, slot, r, z - allowance, excess_s, before->suspect, step, t_us);
-	if (w->channel[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT)
+	if (before->teaches && w->channel[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT)
 		ls_detect_base_learn(d, w, r, residual_s, x, before->calm);
 }
 
@@ -435,12 +440,14 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 		return;
 	detect_step_time(d, totals->duration_s);
 	if (d->judged <= LS_DETECT_SKIP) {
-		d->first_step = step;
-		d->first_us = t_us;
+		if (!d->ready) { /* else both are from before a restart */
+			d->first_step = step;
+			d->first_us = t_us;
+		}
 		return;
 	}
 	ls_detect_nets(d, step, t_us, residual, n, totals);
-	before = detect_before(d);
+	before = detect_before(d, step);
 	for (size_t i = 0; i < n; i++) {
 		struct ls_detect_worker *w = &d->worker[i];
 		double alone_s;

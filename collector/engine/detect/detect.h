@@ -224,6 +224,8 @@ struct ls_detect {
 	size_t net_count;
 	size_t open; /* channels with a finding */
 	uint64_t calm_steps; /* since there was one */
+	/* baselines know the steps up to this one, also those from before a restart */
+	uint64_t taught_step;
 	struct ls_detect_worst worst; /* of the step before */
 	const struct ls_scales
 		*scales; /* NULL: not known who is slower than its peers vary */

@@ -16,6 +16,7 @@
 #include "collector/engine/finding/judge_slow.h"
 #include "collector/engine/finding/judge_stage.h"
 #include "collector/engine/detect/stall.h"
+#include "collector/engine/join/reference.h"
 #include "collector/engine/residual/stats.h"
 
 #include <math.h>
@@ -73,7 +74,8 @@ judge_masked(const struct ls_row *row)
 	return 2 * in > present;
 }
 
-/* Writes the judgement into the cells: the residual in use, and what of it is blame. */
+/* Writes the judgement into the cells: the residual in use, and what of it is blame. Returns the
+ * most of it; NaN without a baseline: the row then says nothing of cost. */
 static double
 judge_note_cells(const struct ls_job *j, struct ls_row *row)
 {
@@ -99,7 +101,7 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row)
 				most = residual - w->base_s;
 		}
 	}
-	return most;
+	return j->detect.ready ? most : NAN;
 }
 
 /* Of whom a detector speaks, as a finding with nothing but its subject. */
@@ -202,7 +204,7 @@ judge_share(const struct ls_engine *e, const struct ls_job *j,
 static void
 judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
 	struct ls_suspect who, const struct ls_episode *ep, const struct ls_gathered *g,
-	uint64_t step, int64_t now_us)
+	uint64_t step)
 {
 	/* NaN: not known; of one slow from the start, too */
 	double before_s = f->born ? NAN : ep->before_s;
@@ -211,14 +213,14 @@ judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding 
 		? g->cost_s
 		: ls_evidence_cost_after(e, j, who, f->accounted_step, step);
 	double blame_s = g->cost_s, mean_s;
-	/* 0: it is of this life of the collector */
-	double share = judge_share(e, j, f, now_us);
 
 	f->before_s = before_s;
 	f->step_s = g->step_s;
-	/* the first steps after a restart had no baseline, and seem to cost less */
-	if (share > 0 && j->detect.judged < step - f->accounted_step + LS_DETECT_WARM)
-		after_s = fmax(after_s, fmin(share, 1) * f->blame_s);
+	/* Told before a restart and found again: the steps until the baseline was learned cost what
+	 * was told. */
+	if (f->json != NULL && f->diagnosis.count == 0 &&
+		j->detect.judged < step - f->accounted_step + LS_DETECT_WARM)
+		after_s = f->blame_s;
 	if (!isnan(after_s))
 		ls_findings_account(f, after_s, ls_job_chips(e, j), step);
 	/* twice the steps looked at: ends of an episode, perhaps none of it, then weigh little */
@@ -254,7 +256,7 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	if (j->replica.on)
 		ls_replica_cost(e, j, who.at, &g, f, step);
 	else
-		judge_cost(e, j, f, who, &ch->ep, &g, step, now_us);
+		judge_cost(e, j, f, who, &ch->ep, &g, step);
 	f->intermittent = !g.steady;
 	f->comm = who.net;
 	if (worker && g.ended && f->counters_ripe)
@@ -702,6 +704,8 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	bool was[LS_DETECT_KIND_COUNT];
 	size_t regrouped;
 
+	if (e->reference != NULL && j->detect.judged == 0)
+		ls_reference_job(e, j, row->step);
 	judge_skip(e, j, row);
 	judge_blame(j, row, &kept.totals);
 	ls_judge_order(e, j, &kept.totals);

@@ -5,6 +5,7 @@
  */
 #include "config.h"
 #include "collector/engine/engine_state.h"
+#include "collector/engine/join/reference.h"
 #include "collector/engine/join/lies.h"
 #include "proto/base/mem.h"
 #include "proto/base/text.h"
@@ -637,6 +638,7 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	if (info->rank > j->rank_most)
 		j->rank_most = info->rank;
 	e->stats.workers++;
+	ls_reference_worker(e, j, w);
 	*ret_worker = w;
 	return 0;
 }

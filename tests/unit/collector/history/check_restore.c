@@ -169,6 +169,42 @@ LS_TEST(restore, a_restart_changes_no_finding)
 }
 
 /* 60 steps, rank 1 keeps the others waiting for so long, 40 more. */
+/* Baselines are kept as the server does it; damage: which byte is wrong. */
+static void
+keep(size_t damage)
+{
+	struct ls_write *m = ls_write_new(LS_WRITE_META, 0);
+
+	ck_assert_ptr_nonnull(m);
+	(void)snprintf(m->u.meta.key, sizeof(m->u.meta.key), "%s",
+		LS_RESTORE_REFERENCE);
+	ck_assert_int_eq(ls_engine_reference(core.engine, (int64_t)core.now_ns / 1000,
+				 &m->u.meta.bytes, &m->u.meta.len),
+		0);
+	if (damage < m->u.meta.len)
+		((uint8_t *)m->u.meta.bytes)[damage] ^= 1;
+	ck_assert_int_eq(ls_writer_push(core.writer, m), 0);
+}
+
+/* Kept twice: the later one counts. What does not read is passed over with a message. */
+LS_TEST_LOOP(restore, baselines_are_kept_in_storage, 0, 3)
+{
+	static const size_t damage[] = { SIZE_MAX, 8, 400 };
+	char *before, *after;
+
+	for (uint64_t n = 0; n < ROUNDS; n++)
+		round_of(n);
+	before = findings(&core);
+	keep(_i == 0 ? 40 : SIZE_MAX);
+	keep(damage[_i]);
+	restart();
+	after = findings(&core);
+	assert_same(after, before);
+	ck_assert_uint_eq(core.restored.bad, _i > 0);
+	free(before);
+	free(after);
+}
+
 static char *
 hang_story(int before_restart, int after)
 {

@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "collector/engine/finding/view.h"
-
+#include "collector/engine/params.h"
 #include "proto/base/json.h"
 #include "tests/support/fake_job.h"
 #include "tests/support/harness.h"
@@ -322,6 +322,7 @@ LS_TEST(all, steps_are_the_newest_of_the_range_oldest_first)
 	struct fake_job *job = story();
 	json_t *v = NULL;
 	const json_t *row;
+	size_t i;
 
 	ck_assert_int_eq(ls_view_steps(job->engine, "train", NULL, &range, &v), 0);
 	ck_assert_uint_eq(json_array_size(v), 20);
@@ -332,6 +333,15 @@ LS_TEST(all, steps_are_the_newest_of_the_range_oldest_first)
 	ck_assert_double_eq(number_at(json_array_get(v, 19), "step"), 180);
 	ck_assert_str_eq(text_at(json_object_get(row, "last"), "host"), "h4");
 	ck_assert_double_eq_tol(number_at(row, "blame_s"), 0.016, 0.002);
+	json_decref(v);
+	range = (struct ls_view_range){ 0, LS_DETECT_WARM + LS_DETECT_SKIP - 1, 100 };
+	ck_assert_int_eq(ls_view_steps(job->engine, "train", NULL, &range, &v), 0);
+	ck_assert_uint_eq(json_array_size(v), LS_DETECT_WARM + LS_DETECT_SKIP);
+	json_array_foreach(v, i, row)
+	{
+		ck_assert_int_eq(json_is_null(json_object_get(row, "blame_s")),
+			i + 1 < LS_DETECT_WARM + LS_DETECT_SKIP);
+	}
 	json_decref(v);
 	fake_job_free(job);
 }

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/engine/join/reference.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proto/base/hash.h"
+
+/* What is kept of a job and of a worker: member of struct ls_detect and ls_detect_worker, type. Of a
+ * job the first step that was judged comes first. */
+#define REFERENCE_JOB(X)                                                              \
+	X(first_step, uint64_t)                                                       \
+	X(first_us, int64_t) X(taught_step, uint64_t) X(mode, enum ls_detect_mode)    \
+		X(stagger, double) X(tau_sum, double) X(tau_count, double)            \
+			X(stall_hits, double) X(stall_steps, double) X(floor, double) \
+				X(spread, double)
+#define REFERENCE_WORKER(X)                                                   \
+	X(base_s, double)                                                     \
+	X(base_own_s, double)                                                 \
+	X(base_wait_s, double) X(first_own_s, double) X(shift_s, double)      \
+		X(sigma, double) X(learned, uint32_t) X(first_step, uint64_t) \
+			X(first_us, int64_t)
+#define REFERENCE_VALUES 11 /* the more of both */
+#define REFERENCE_ORDER 0x0102030405060708u
+
+#define REFERENCE_NAME(member, type) #member " " #type ", "
+#define REFERENCE_PUT(member, type) *v++ = (double)of->member;
+#define REFERENCE_TAKE(member, type) of->member = (type)*v++;
+
+struct ls_reference {
+	uint64_t key; /* of a job and its attempt, or of a worker of it */
+	double value[REFERENCE_VALUES];
+};
+
+/* Before the entries; in the byte order of this machine. */
+struct reference_head {
+	uint64_t order, version;
+	uint64_t sum; /* hash of all that follows */
+	int64_t t_us; /* when it was kept */
+	uint64_t count; /* entries */
+};
+
+/* Of bytes of this length, a head at least. */
+static uint64_t
+reference_sum(const void *bytes, size_t len)
+{
+	const size_t from = offsetof(struct reference_head, t_us);
+
+	return ls_hash(LS_HASH_START, (const char *)bytes + from, len - from);
+}
+
+/* Of another engine or another table it is another number. */
+static uint64_t
+reference_version(void)
+{
+	static const char text[] = LS_ENGINE_VERSION ": " REFERENCE_JOB(REFERENCE_NAME)
+		REFERENCE_WORKER(REFERENCE_NAME);
+
+	return ls_hash(LS_HASH_START, text, sizeof(text));
+}
+
+static uint64_t
+reference_job_key(const struct ls_job *j)
+{
+	uint64_t key = ls_hash(LS_HASH_START, j->name, strlen(j->name) + 1);
+
+	return ls_hash(key, &j->attempt, sizeof(j->attempt));
+}
+
+static uint64_t
+reference_worker_key(const struct ls_job *j, const struct ls_engine_worker *w)
+{
+	uint64_t key =
+		ls_hash(reference_job_key(j), &w->info.rank, sizeof(w->info.rank));
+
+	return ls_hash(key, w->info.host, strlen(w->info.host));
+}
+
+static void
+reference_put_job(const struct ls_job *j, struct ls_reference *r)
+{
+	const struct ls_detect *of = &j->detect;
+	double *v = r->value;
+
+	r->key = reference_job_key(j);
+	REFERENCE_JOB(REFERENCE_PUT)
+}
+
+static void
+reference_put_worker(const struct ls_job *j, const struct ls_engine_worker *w,
+	struct ls_reference *r)
+{
+	const struct ls_detect_worker *of = &j->detect.worker[w->slot];
+	double *v = r->value;
+
+	r->key = reference_worker_key(j, w);
+	REFERENCE_WORKER(REFERENCE_PUT)
+}
+
+int
+ls_engine_reference(const struct ls_engine *e, int64_t now_us, void **ret_bytes,
+	size_t *ret_len)
+{
+	struct reference_head *h = calloc(1,
+		sizeof(*h) +
+			(e->job_count + e->worker_count) * sizeof(struct ls_reference));
+	struct ls_reference *r;
+
+	if (h == NULL)
+		return -ENOMEM;
+	*h = (struct reference_head){
+		.order = REFERENCE_ORDER, .version = reference_version(), .t_us = now_us
+	};
+	r = (struct ls_reference *)(h + 1);
+	for (size_t i = 0; i < e->job_count; i++) {
+		const struct ls_job *j = &e->jobs[i];
+
+		if (!j->detect.ready || j->replica.on || j->attempt < 0)
+			continue; /* replicas are compared at equal load, and learn soon */
+		reference_put_job(j, &r[h->count++]);
+		for (size_t k = 0; k < j->count; k++)
+			if (j->detect.worker[k].warm == LS_DETECT_WARM)
+				reference_put_worker(j, &e->workers[j->slots[k]],
+					&r[h->count++]);
+	}
+	*ret_len = sizeof(*h) + h->count * sizeof(*r);
+	h->sum = reference_sum(h, *ret_len);
+	*ret_bytes = h;
+	return 0;
+}
+
+static int
+reference_compare(const void *a, const void *b)
+{
+	uint64_t x = ((const struct ls_reference *)a)->key;
+	uint64_t y = ((const struct ls_reference *)b)->key;
+
+	return (x > y) - (x < y);
+}
+
+int
+ls_engine_reference_load(struct ls_engine *e, const void *bytes, size_t len,
+	int64_t now_us)
+{
+	struct reference_head h;
+	struct ls_reference *r;
+
+	if (len < sizeof(h))
+		return -LS_EPARSE;
+	memcpy(&h, bytes, sizeof(h));
+	if (h.order != REFERENCE_ORDER || h.version != reference_version())
+		return -LS_EVERSION;
+	if (h.sum != reference_sum(bytes, len) ||
+		len != sizeof(h) + h.count * sizeof(*r))
+		return -LS_EPARSE;
+	if (h.t_us > now_us)
+		return -LS_ERANGE;
+	r = calloc(h.count + 1, sizeof(*r));
+	if (r == NULL)
+		return -ENOMEM;
+	memcpy(r, (const char *)bytes + sizeof(h), len - sizeof(h));
+	qsort(r, h.count, sizeof(*r), reference_compare);
+	free(e->reference);
+	e->reference = r;
+	e->reference_count = h.count;
+	return 0;
+}
+
+static const double *
+reference_find(const struct ls_engine *e, uint64_t key)
+{
+	const struct ls_reference *r = e->reference_count == 0
+		? NULL
+		: bsearch(&(struct ls_reference){ .key = key }, e->reference,
+			  e->reference_count, sizeof(*r), reference_compare);
+
+	return r == NULL ? NULL : r->value;
+}
+
+void
+ls_reference_worker(const struct ls_engine *e, struct ls_job *j,
+	const struct ls_engine_worker *w)
+{
+	const double *v = reference_find(e, reference_worker_key(j, w));
+	struct ls_detect_worker *of = &j->detect.worker[w->slot];
+
+	if (v == NULL || !j->detect.ready)
+		return;
+	REFERENCE_WORKER(REFERENCE_TAKE)
+	of->warm = LS_DETECT_WARM;
+}
+
+void
+ls_reference_job(const struct ls_engine *e, struct ls_job *j, uint64_t step)
+{
+	const double *v = reference_find(e, reference_job_key(j));
+	struct ls_detect *of = &j->detect;
+
+	if (v == NULL || (double)step <= v[0])
+		return;
+	REFERENCE_JOB(REFERENCE_TAKE)
+	of->ready = true;
+	for (size_t i = 0; i < j->count; i++)
+		ls_reference_worker(e, j, &e->workers[j->slots[i]]);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/engine/engine.h"
+#include "collector/engine/finding/view.h"
+#include "collector/engine/params.h"
+#include "tests/support/fake_job.h"
+#include "tests/support/harness.h"
+#include "tests/support/json_at.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BACK 33 /* steps read back of 3,000 workers */
+
+/* A job of 64 workers with one that is a tenth slower from step 200 on. */
+static struct fake_job *
+found(void)
+{
+	struct fake_job *job = fake_job_new(64);
+
+	fake_job_run(job, 200);
+	job->workers[5].slow = 1.1;
+	fake_job_run(job, 100);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	return job;
+}
+
+static void *
+kept_of(const struct fake_job *job, size_t *ret_len)
+{
+	void *bytes = NULL;
+
+	ck_assert_int_eq(ls_engine_reference(job->engine, job->now_us, &bytes, ret_len),
+		0);
+	return bytes;
+}
+
+/* The same job in the engine of a collector that has started again with its finding and, unless
+ * bytes is NULL, its baselines. It has not read anything back. */
+static struct fake_job *
+again(const struct fake_job *job, const void *bytes, size_t len)
+{
+	struct fake_job *next = fake_job_on(NULL, job->name, job->count);
+	json_t *f = fake_job_finding(job, 0);
+
+	ck_assert_int_eq(ls_engine_seed_finding(next->engine, f), 0);
+	json_decref(f);
+	if (bytes != NULL)
+		ck_assert_int_eq(
+			ls_engine_reference_load(next->engine, bytes, len, job->now_us),
+			0);
+	while (next->step < job->step - BACK) {
+		next->workers[5].slow = next->step >= 200 ? 1.1 : 1;
+		fake_job_make(next);
+	}
+	next->workers[5].slow = 1.1;
+	fake_job_declare(next);
+	return next;
+}
+
+/* Blame of the slow worker in the newest step. */
+static double
+blame(const struct fake_job *job)
+{
+	struct ls_view_range range = { job->step - 1, job->step - 1, 1 };
+	json_t *v = NULL;
+	double blame_s;
+
+	ck_assert_int_eq(ls_view_steps(job->engine, job->name, "h5", &range, &v), 0);
+	blame_s = json_number_value(json_object_get(json_array_get(v, 0), "blame_s"));
+	json_decref(v);
+	return blame_s;
+}
+
+/* Chip-hours of a step, by what is told since *cost and *step; writes them anew. */
+static double
+cost_since(const struct fake_job *job, double *cost, double *step)
+{
+	json_t *f = fake_job_finding(job, 0);
+	double was = *cost, from = *step;
+
+	*cost = fake_job_cost(job, 0);
+	*step = json_number_value(json_object_get(f, "last_step"));
+	json_decref(f);
+	return (*cost - was) / (*step - from);
+}
+
+LS_CASE(all);
+
+/* Without the kept baselines 66 steps have to be learned first. */
+LS_TEST_LOOP(all, a_finding_is_known_again_in_the_steps_read_back, 0, 2)
+{
+	struct fake_job *job = found(), *next;
+	void *bytes;
+	size_t len, steps = 0;
+
+	ck_assert_int_eq(ls_engine_reference(job->engine, job->now_us, &bytes, &len),
+		0);
+	ck_assert_uint_le(len, 65 * 96 + 40);
+	next = again(job, _i == 0 ? NULL : bytes, len);
+	while (next->event_count == 0 && steps < 100) {
+		fake_job_run(next, 1);
+		steps++;
+	}
+	if (_i == 0)
+		ck_assert_uint_gt(steps, 64);
+	else
+		ck_assert_uint_le(steps, BACK);
+	ck_assert_uint_eq(fake_job_told(next, "opened"), 0);
+	free(bytes);
+	fake_job_free(next);
+	fake_job_free(job);
+}
+
+/* Each step has the same blame as without a restart, to the bit: steps read back teach nothing twice. */
+LS_TEST(all, steps_are_judged_as_without_a_restart)
+{
+	struct fake_job *job = found(), *next;
+	double cost[2] = { 0 }, step[2] = { 0 };
+	void *bytes;
+	size_t len;
+
+	ck_assert_int_eq(ls_engine_reference(job->engine, job->now_us, &bytes, &len),
+		0);
+	next = again(job, bytes, len);
+	(void)cost_since(job, &cost[0], &step[0]);
+	(void)cost_since(next, &cost[1], &step[1]);
+	fake_job_run(next, BACK);
+	ck_assert_double_eq(blame(next), blame(job));
+	for (int i = 0; i < 300; i++) {
+		fake_job_run(next, 1);
+		fake_job_run(job, 1);
+		ck_assert_double_eq(blame(next), blame(job));
+	}
+	ck_assert_double_gt(blame(job), 0.007);
+	ck_assert_double_eq_tol(cost_since(next, &cost[1], &step[1]) /
+			cost_since(job, &cost[0], &step[0]),
+		1, 0.01);
+	free(bytes);
+	fake_job_free(next);
+	fake_job_free(job);
+}
+
+/* All steps of the attempt are read back: findings are the same to the byte with what was kept and without. */
+LS_TEST(all, an_attempt_that_is_read_back_needs_no_kept_baselines)
+{
+	struct fake_job *job = found(), *next;
+	char *text[2];
+	void *bytes;
+	size_t len;
+
+	bytes = kept_of(job, &len);
+	for (int i = 0; i < 2; i++) {
+		next = fake_job_new(64);
+		if (i == 1)
+			ck_assert_int_eq(ls_engine_reference_load(next->engine, bytes,
+						 len, job->now_us),
+				0);
+		fake_job_run(next, 200);
+		next->workers[5].slow = 1.1;
+		fake_job_run(next, 100);
+		text[i] = fake_job_findings(next);
+		fake_job_free(next);
+	}
+	ck_assert_str_eq(text[0], text[1]);
+	free(text[0]);
+	free(text[1]);
+	free(bytes);
+	fake_job_free(job);
+}
+
+/* Another attempt, another host of the same rank, another job: nothing is known of these. */
+LS_TEST_LOOP(all, baselines_of_others_are_not_used, 0, 3)
+{
+	struct fake_job *job = found(),
+			*next = fake_job_on(NULL, _i == 0 ? "other" : job->name, 64);
+	void *bytes;
+	size_t len;
+
+	ck_assert_int_eq(ls_engine_reference(job->engine, job->now_us, &bytes, &len),
+		0);
+	ck_assert_int_eq(
+		ls_engine_reference_load(next->engine, bytes, len, job->now_us), 0);
+	next->attempt = _i == 1 ? 1 : 0;
+	if (_i == 2)
+		ls_engine_restored(next->engine, job->now_us); /* the job comes later */
+	next->step = job->step;
+	next->now_us = job->now_us;
+	fake_job_declare(next);
+	next->workers[5].slow = 1.1;
+	fake_job_run(next, 20);
+	ck_assert_double_eq(blame(next), 0); /* null */
+	free(bytes);
+	fake_job_free(next);
+	fake_job_free(job);
+}
+
+LS_TEST(all, damaged_foreign_and_future_bytes_are_refused)
+{
+	struct fake_job *job = found();
+	struct ls_engine *e = ls_engine_new(NULL);
+	uint8_t *bytes;
+	void *kept;
+	size_t len;
+
+	ck_assert_ptr_nonnull(e);
+	kept = kept_of(job, &len);
+	bytes = kept;
+	for (size_t n = 0; n < len; n += 7)
+		ck_assert_int_eq(ls_engine_reference_load(e, bytes, n, job->now_us),
+			-LS_EPARSE);
+	ck_assert_int_eq(ls_engine_reference_load(e, bytes, len, job->now_us - 1),
+		-LS_ERANGE);
+	for (size_t i = 0; i < len; i++) {
+		bytes[i] ^= 0x40;
+		ck_assert_int_eq(ls_engine_reference_load(e, bytes, len, INT64_MAX),
+			i < 16 ? -LS_EVERSION : -LS_EPARSE);
+		bytes[i] ^= 0x40;
+	}
+	ck_assert_int_eq(ls_engine_reference_load(e, bytes, len, job->now_us), 0);
+	free(kept);
+	ls_engine_free(e);
+	fake_job_free(job);
+}
