@@ -407,8 +407,9 @@ uplink_answered(struct ls_uplink *u, const uint8_t *bytes, size_t len, uint64_t 
 		(void)snprintf(u->refused, sizeof(u->refused), "%s", a.reason);
 		(void)ls_text_escape(reason, sizeof(reason), a.reason,
 			strlen(a.reason));
-		ls_log(LS_LOG_ERR, "uplink", "collector rejects our reports: %s",
-			reason);
+		ls_log(LS_LOG_ERR, "uplink",
+			"collector rejects our reports (version %d): %s",
+			LS_WIRE_VERSION, reason);
 		uplink_hold(u, LS_REJECT_HOLD_NS);
 		return;
 	}

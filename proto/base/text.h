@@ -15,6 +15,10 @@
 #include <stdint.h>
 #include "proto/base/err.h"
 
+/* The value of a macro as a string literal. */
+#define LS_TEXT_OF(value) LS_TEXT_OF_(value)
+#define LS_TEXT_OF_(words) #words
+
 /* Copies src (NUL-terminated) to dst; -LS_ELIMIT if it does not fit (dst is then
  * untouched). */
 int ls_text_copy(char *dst, size_t size, const char *src) LS_MUSTCHECK;

@@ -166,7 +166,9 @@ ls_ring_parse_header(const uint8_t *bytes, size_t len,
 	if (memcmp(bytes, LS_RING_MAGIC, 8) != 0)
 		return ring_fail(-LS_EPARSE, "not a step ring", ret_why);
 	if (ring_u32(bytes + AT_VERSION) != LS_RING_VERSION)
-		return ring_fail(-LS_EVERSION, "unknown version of the ring", ret_why);
+		return ring_fail(-LS_EVERSION,
+			"the ring is not of version " LS_TEXT_OF(LS_RING_VERSION),
+			ret_why);
 	rc = ring_parse_sizes(bytes, &h, ret_why);
 	if (rc != 0)
 		return rc;

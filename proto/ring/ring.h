@@ -47,7 +47,7 @@
 #include "proto/ring/record.h"
 
 #define LS_RING_MAGIC "LSRING01"
-#define LS_RING_VERSION 1u
+#define LS_RING_VERSION 1
 #define LS_RING_HEADER_BYTES 4096u
 #define LS_RING_SLOT_BYTES 320u
 #define LS_RING_ENV_OFFSET 512u

@@ -393,7 +393,8 @@ wire_check_head(const Lockstep__Report *m, struct ls_wire_report *r,
 	int rc;
 
 	if (m->version != LS_WIRE_VERSION)
-		return ls_wire_fail(-LS_EVERSION, "unknown version of the report",
+		return ls_wire_fail(-LS_EVERSION,
+			"the report is not of version " LS_TEXT_OF(LS_WIRE_VERSION),
 			ret_why);
 	rc = ls_wire_take(wire_report, m, r, ret_why);
 	if (rc != 0)

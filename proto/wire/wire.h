@@ -24,7 +24,7 @@
 #include "proto/ring/record.h"
 #include "proto/ring/ring.h"
 
-#define LS_WIRE_VERSION 1u
+#define LS_WIRE_VERSION 1
 #define LS_BOOT_BYTES 16
 
 struct ls_wire_worker {

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include "proto/base/text.h"
 #include "proto/lockstep.pb-c.h"
 #include "proto/wire/wire_decode.h"
 
@@ -67,7 +68,8 @@ wire_check_ack(const Lockstep__Ack *m, struct ls_wire_ack *a, const char **ret_w
 	int rc;
 
 	if (m->version != LS_WIRE_VERSION)
-		return ls_wire_fail(-LS_EVERSION, "unknown version of the ack",
+		return ls_wire_fail(-LS_EVERSION,
+			"the answer is not of version " LS_TEXT_OF(LS_WIRE_VERSION),
 			ret_why);
 	rc = ls_wire_take(wire_ack, m, a, ret_why);
 	if (rc != 0)

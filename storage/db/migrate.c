@@ -4,6 +4,7 @@
 #include "storage/db/migrate.h"
 
 #include <stdio.h>
+#include "proto/base/log.h"
 #include "storage/db/db.h"
 #include "storage/db/sql.h"
 
@@ -84,6 +85,19 @@ migrate_knows(const struct ls_migrations *m, int64_t version)
 }
 
 static int
+migrate_refuse(sqlite3 *db, const struct ls_migrations *m, int64_t version)
+{
+	if (version != 0) /* else being made */
+		ls_log(LS_LOG_ERR, "storage",
+			"%s has tables of version %lld; lockstep " PACKAGE_VERSION
+			" needs one of version %lld to %lld",
+			sqlite3_db_filename(db, "main"), (long long)version,
+			(long long)m->steps[0].to,
+			(long long)m->steps[m->count - 1].to);
+	return -LS_EVERSION;
+}
+
+static int
 migrate_set(sqlite3 *db, const char *pragma, int64_t value)
 {
 	char sql[64];
@@ -101,7 +115,7 @@ ls_migrate(sqlite3 *db, const struct ls_migrations *m, bool *ret_fresh)
 	if (rc != 0)
 		return rc;
 	if (version != 0 && !migrate_knows(m, version))
-		return -LS_EVERSION;
+		return migrate_refuse(db, m, version);
 	if (ret_fresh != NULL)
 		*ret_fresh = version == 0;
 	if (version == 0)
@@ -123,7 +137,7 @@ ls_migrate_version(sqlite3 *db, const struct ls_migrations *m, int64_t *ret_vers
 	int rc = migrate_version(db, m, &version);
 
 	if (rc == 0 && !migrate_knows(m, version))
-		rc = -LS_EVERSION;
+		rc = migrate_refuse(db, m, version);
 	if (rc == 0)
 		*ret_version = version;
 	return rc;

@@ -10,6 +10,7 @@ Prints a line a result: `ok NAME`, `not NAME` or `skip NAME # REASON`; other lin
 fault; truth.json the records made, by ring, and the findings reported; ledger what simulated agents had acknowledged.
 """
 import collections
+import contextlib
 import fcntl
 import glob
 import heapq
@@ -35,6 +36,7 @@ NEAR, FAR = "10.7.0.1", "10.7.0.2"  # the last agent is in a network namespace o
 CLOCKS = ("+0000\n", "+3600\n", "-3600\n")
 FAKETIME = (glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1") + [""])[0]
 CLIENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../agent/client/python")
+COMMIT = ("pwrite64", "fsync,fdatasync", "ftruncate", "?rename,renameat", "?unlink,unlinkat", "sendmsg")  # the calls of a commit
 BURST = "import lockstep\nfor n in range(5000):\n    with lockstep.step(n):\n        pass"  # a ring holds 4,096
 
 
@@ -135,6 +137,12 @@ class Faults:
         self.rings, self.findings, self.missing = {}, {}, {}  # missing: what a fault needs, and why it is not here
         self.wire = self.far = None
         self.listen = self.http = "0"
+        self.phases = collections.Counter()
+        self.old = os.path.join(build, "old/build")
+        if seed % 2:
+            self.missing["old"] = "the old programs have no TLS"
+        elif not os.path.exists(self.old):
+            self.missing["old"] = "tests/fetch old was not run"
 
         def program(name, *argv):
             return Program(work, name, os.path.join(build, argv[0]), *argv[1:])
@@ -229,6 +237,16 @@ class Faults:
         for f in json.loads(self.get("/api/v1/findings?limit=1000") or '{"items":[]}')["items"]:
             self.findings[f["id"]] = f["kind"]
 
+    @contextlib.contextmanager
+    def as_old(self, d):
+        """What is started here is the daemon's program of the old commit."""
+        today = d.argv[0]
+        d.argv[0] = os.path.join(self.old, os.path.basename(today))
+        try:
+            yield
+        finally:
+            d.argv[0] = today
+
     # --- faults ---------------------------------------------------------------
 
     def hold(self, most_s=1.5):
@@ -257,6 +275,19 @@ class Faults:
             self.hold(0.3)
             self.collector.end(signal.SIGKILL)
         self.start(self.collector)
+
+    def kill_at(self, d):
+        """kill -9 within a commit: when one of its calls begins (write, sync, cut, new name, removal, message)."""
+        calls = self.random.choice(COMMIT)
+        with self.strace(d, calls, "signal=SIGKILL:when=%d" % self.random.choice([1, 1, 2, 3, 5, 8])):
+            try:
+                d.p.wait(self.random.uniform(1, 4))
+                self.phases["%s of the %s" % (calls.strip("?"), "collector" if d is self.collector else "agent")] += 1
+            except subprocess.TimeoutExpired:
+                d.signal(signal.SIGKILL)
+            if d.p.wait(PATIENCE_S) != -signal.SIGKILL:
+                d.died.append(d.p.returncode)
+        self.start(d)
 
     def kill_job(self):
         self.job.end(signal.SIGKILL)
@@ -329,11 +360,14 @@ class Faults:
         d.remount("rw")
         self.start(d)
 
+    @staticmethod
+    def strace(d, calls, injected):
+        return subprocess.Popen(["setpriv", "--pdeathsig", "TERM", "strace", "-f", "-qq", "-o", "/dev/null", "-p", str(d.p.pid), "-e",
+                                 "trace=" + calls, "-e", "inject=%s:%s" % (calls, injected)], stderr=subprocess.DEVNULL)
+
     def errors(self, d):
         calls = self.random.choice(["fsync,fdatasync", "pwrite64", "fsync,fdatasync,pwrite64,ftruncate"])
-        inject = "inject=%s:error=%s" % (calls, self.random.choice(["EIO", "ENOSPC", "EROFS"]))
-        with subprocess.Popen(["setpriv", "--pdeathsig", "TERM", "strace", "-f", "-qq", "-o", "/dev/null", "-p", str(d.p.pid), "-e",
-                               "trace=" + calls, "-e", inject], stderr=subprocess.DEVNULL) as tracer:
+        with self.strace(d, calls, "error=" + self.random.choice(["EIO", "ENOSPC", "EROFS"])) as tracer:
             self.hold()
             if tracer.poll() is not None and d.p.poll() is None:
                 raise OSError("strace ended with status %d" % tracer.poll())
@@ -358,6 +392,25 @@ class Faults:
         self.start(d)
         self.hold(0.5)
         self.wire.set()
+
+    def old_agent(self, a):
+        """An agent of the old commit for a time, with the state of today's, and back."""
+        a.end(self.random.choice([signal.SIGKILL, signal.SIGTERM]))
+        with self.as_old(a):
+            self.start(a)
+        self.hold(3)
+        a.end(self.random.choice([signal.SIGKILL, signal.SIGTERM]))
+        self.start(a)
+
+    def downgrade(self):
+        """A collector of the old commit refuses the state of today's."""
+        self.collector.end(self.random.choice([signal.SIGKILL, signal.SIGTERM]))
+        with self.as_old(self.collector):
+            self.start(self.collector, wait=False)
+        until_true("it starts or refuses", self.collector.settled)
+        if self.collector.p.poll() != 1:
+            raise OSError("an old collector with today's state: status %s, not 1" % self.collector.p.poll())
+        self.start(self.collector)
 
     def readers(self):
         """Clients that ask for much and read nothing, or do not even end their request."""
@@ -392,6 +445,8 @@ class Faults:
         return [
             ("kill -9 of an agent", None, lambda: self.kill_agent(self.agent())),
             ("kill -9 of the collector", None, self.kill_collector),
+            ("kill -9 of an agent within a commit", "strace", lambda: self.kill_at(self.agent())),
+            ("kill -9 of the collector within a commit", "strace", lambda: self.kill_at(c)),
             ("kill -9 of the job", None, self.kill_job),
             ("restart storm of agents", None, self.storm),
             ("SIGSTOP and SIGCONT", None, lambda: self.stop(self.either())),
@@ -410,6 +465,8 @@ class Faults:
             ("partition", "wire", lambda: self.link(cut=self.random.choice([(True, True), (True, False), (False, True)]))),
             ("packet loss", "wire", lambda: self.link(loss=uniform(0.1, 0.5))),
             ("packet delay", "wire", lambda: self.link(delay_s=uniform(0.05, 0.5))),
+            ("an agent of the old commit, and back", "old", lambda: self.old_agent(self.agent())),
+            ("refused downgrade of the collector", "old", self.downgrade),
         ]
 
     # --- the run --------------------------------------------------------------
@@ -430,12 +487,18 @@ class Faults:
         return ended
 
     def run(self):
-        for d in self.daemons:
-            self.start(d)
+        with contextlib.nullcontext() if "old" in self.missing else self.as_old(self.collector):
+            self.start(self.collector)
+        for a in self.agents:
+            self.start(a)
         self.sim.argv += ["--connect", "tcp://127.0.0.1:" + self.listen]
         self.sim.start()
         self.start_job()
         died = self.recover("start")
+        if "old" not in self.missing:
+            until_true("the old collector reports a finding", lambda: self.remember() or self.findings)
+            self.kill_collector()
+            tell(True, "upgrade of the collector: %d findings before" % len(self.findings))
         kinds = [k for k in self.kinds() if k[1] not in self.missing]
         plan = self.random.sample(kinds, len(kinds))[:self.count]
         plan += [self.random.choice(kinds) for _ in range(self.count - len(plan))]
@@ -468,6 +531,7 @@ class Faults:
         tell(not any(s for _, s in status), "every program ends well when told to" + "".join("; %s: %d" % s for s in status if s[1]))
         with open(os.path.join(self.work, "truth.json"), "w", encoding="ascii") as f:
             json.dump({"rings": rings, "findings": self.findings}, f)
+        print("kills within a commit: " + ", ".join("%s %d" % p for p in sorted(self.phases.items())), flush=True)
         print("%d faults; the link dropped %d packets" % (self.count, self.wire.dropped if self.wire else 0), flush=True)
 
     def kill(self):

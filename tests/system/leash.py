@@ -43,6 +43,14 @@ def descendants():
     return found
 
 
+def wait_for(child):
+    """The child's status. Orphans are reaped meanwhile: a container waits for those that its processes have left."""
+    while True:
+        pid, status = os.wait()
+        if pid == child:
+            return os.waitstatus_to_exitcode(status)
+
+
 def reap():
     try:
         while os.waitpid(-1, os.WNOHANG)[0] > 0:
@@ -82,8 +90,9 @@ def main():
     directory = tempfile.mkdtemp(prefix="lockstep-tests.")
     os.chmod(directory, 0o755)
     try:
-        child = subprocess.Popen(sys.argv[1:], env=dict(os.environ, TMPDIR=directory), start_new_session=True)
-        status = child.wait()
+        child = subprocess.Popen(["setpriv", "--pdeathsig", "TERM", *sys.argv[1:]],  # if this process is killed
+                                 env=dict(os.environ, TMPDIR=directory), start_new_session=True)
+        status = wait_for(child.pid)
         status = status if status >= 0 else 128 - status
     except Ended as signalled:
         status = 128 + signalled.args[0]

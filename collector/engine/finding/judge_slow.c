@@ -17,7 +17,7 @@ judge_slow_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot
 		.clock_err_s = NAN };
 }
 
-/* Does another detector tell of the subject? */
+/* Has another detector already reported this worker? */
 static bool
 judge_slow_is_other(const struct ls_engine *e, const struct ls_finding *subject,
 	enum ls_detect_kind detector, bool other)

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# faults.sh [FAULTS [SEED]]: faults of process, disk, memory, clock and network, drawn from a seed (odd: with TLS), one after
-# the other, under a collector, real agents with a real job, and simulated agents. In the end every acknowledged record is
-# stored exactly once or in a reported gap, and every finding that was reported is kept. It has mounts, a network and a
-# /dev/shm of its own where the machine allows it.
+# faults.sh [FAULTS [SEED]]: faults of process, disk, memory, clock and network, drawn from a seed, one after the other, under
+# a collector, real agents with a real job, and simulated agents. Odd seeds: with TLS. Even seeds: the collector is upgraded
+# from the old commit (tests/fetch has it), agents of the old commit take part, and a downgrade is refused. In the end every
+# acknowledged record is stored exactly once or in a reported gap, and every finding that was reported is kept. It has mounts,
+# a network and a /dev/shm of its own where the machine allows it.
+# Fetch: old
 if [ "${1:-}" != --inside ]; then
 	for _own in -mn -Urmn; do
 		if command -v ip >/dev/null && unshare "$_own" true 2>/dev/null; then exec unshare "$_own" --propagation private "$0" --inside own "$@"; fi

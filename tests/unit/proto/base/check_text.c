@@ -105,6 +105,9 @@ LS_TEST(text, escape_shows_what_acts_on_a_terminal)
 	ck_assert_str_eq(escaped("plain h\xc3\xb4te", 11), "plain h\xc3\xb4te");
 	ck_assert_str_eq(escaped("a\nb\0\x1b[0m\x7f", 9), "a\\x0ab\\x00\\x1b[0m\\x7f");
 	ck_assert_str_eq(escaped("\xc2\x9b", 2), "\\xc2\\x9b");
+	/* the last control character, and the first that is none */
+	ck_assert_str_eq(escaped("\xc2\x9f", 2), "\\xc2\\x9f");
+	ck_assert_str_eq(escaped("\xc2\xa0", 2), "\xc2\xa0");
 	ck_assert_str_eq(escaped("\xe2\x80\xaegnp", 6), "\\xe2\\x80\\xaegnp");
 	ck_assert_str_eq(escaped("\xe2\x81\xa6", 3), "\\xe2\\x81\\xa6");
 	ck_assert_str_eq(escaped("\xe2\x80\x8f", 3), "\\xe2\\x80\\x8f");

@@ -172,6 +172,7 @@ LS_TEST(ring, what_is_no_ring_is_refused)
 	golden[7] = '1';
 	put_u32(golden + 8, 2);
 	ck_assert_int_eq(parse_header(), -LS_EVERSION);
+	ck_assert_str_eq(why, "the ring is not of version 1");
 	ck_assert_mem_eq(&before, &header, sizeof(header));
 }
 

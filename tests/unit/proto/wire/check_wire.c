@@ -617,7 +617,9 @@ LS_TEST(report, unknown_version_is_told_apart)
 
 	ck_assert_int_eq(ls_wire_report_unpack_in(two, sizeof(two), &arena, &r, &why),
 		-LS_EVERSION);
+	ck_assert_str_eq(why, "the report is not of version 1");
 	ck_assert_int_eq(ls_wire_ack_unpack(two, sizeof(two), &a, &why), -LS_EVERSION);
+	ck_assert_str_eq(why, "the answer is not of version 1");
 }
 
 LS_CASE(ack);

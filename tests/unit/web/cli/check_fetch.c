@@ -153,3 +153,44 @@ LS_TEST(fetch, a_chunk_line_without_an_end_is_not_kept)
 	serve(OK "Transfer-Encoding: chunked\r\n\r\n1;", line, 0, 60000);
 	ck_assert_int_eq(ls_fetch_get(fetch, "/", &null, &got), -LS_ELIMIT);
 }
+
+LS_CASE(fetch_new);
+
+LS_TEST(fetch_new, a_token_is_sent_to_https_or_to_this_machine_only)
+{
+	static const struct {
+		const char *server;
+		int rc;
+	} cases[] = { { "https://collector.example:7118", 0 },
+		{ "http://localhost:7118", 0 }, { "http://127.0.0.1:7118", 0 },
+		{ "http://192.0.2.1:7118", -LS_EPARSE },
+		{ "http://collector.example:7118", -LS_EPARSE } };
+	char path[512], why[512];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/token", ls_test_tmpdir());
+	f = fopen(path, "we");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_ge(fputs("lockstep_0123\n", f), 0);
+	ck_assert_int_eq(fclose(f), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		why[0] = '\0';
+		ck_assert_int_eq(
+			ls_fetch_new(&(struct ls_fetch_options){ cases[i].server,
+					     1000000000ull, "", path },
+				&fetch, why, sizeof(why)),
+			cases[i].rc);
+		ck_assert_int_eq(cases[i].rc != 0,
+			strstr(why, "a token is sent to https:// only") != NULL);
+		ls_fetch_free(fetch);
+		fetch = NULL;
+		/* without a token, any server may be asked */
+		ck_assert_int_eq(
+			ls_fetch_new(&(struct ls_fetch_options){ cases[i].server,
+					     1000000000ull, "", "" },
+				&fetch, why, sizeof(why)),
+			0);
+		ls_fetch_free(fetch);
+		fetch = NULL;
+	}
+}

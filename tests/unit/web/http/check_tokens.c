@@ -63,6 +63,7 @@ LS_TEST(tokens, each_has_its_scope_and_name)
 	tokens_add("alice", "write", write);
 	tokens_add("alice", "read", again);
 	ck_assert_str_ne(write, again);
+	ck_assert(strncmp(read, "lockstep_", 9) == 0 && read[9] != '\0');
 	t = tokens_get();
 	ck_assert_uint_eq(ls_tokens_count(t), 3);
 	ck_assert_int_eq(ls_tokens_find(t, read, &name), LS_SCOPE_READ);
