@@ -495,7 +495,8 @@ server_start_timers(struct ls_server *s)
 	s->retain = ls_loop_timer_new(s->loop, server_on_retain, s);
 	s->keep = ls_loop_timer_new(s->loop, server_on_keep, s);
 	s->watchdog = ls_loop_timer_new(s->loop, server_on_watchdog, s);
-	if (s->advance == NULL || s->retain == NULL || s->watchdog == NULL)
+	if (s->advance == NULL || s->retain == NULL || s->keep == NULL ||
+		s->watchdog == NULL)
 		return -ENOMEM;
 	ls_loop_timer_start(s->advance, SERVER_ADVANCE_NS, SERVER_ADVANCE_NS);
 	ls_loop_timer_start(s->retain, SERVER_ADVANCE_NS, SERVER_RETAIN_NS);

@@ -154,7 +154,8 @@ ls_engine_reference_load(struct ls_engine *e, const void *bytes, size_t len,
 	if (h.order != REFERENCE_ORDER || h.version != reference_version())
 		return -LS_EVERSION;
 	if (h.sum != reference_sum(bytes, len) ||
-		len != sizeof(h) + h.count * sizeof(*r))
+		h.count != (len - sizeof(h)) / sizeof(*r) ||
+		(len - sizeof(h)) % sizeof(*r) != 0)
 		return -LS_EPARSE;
 	if (h.t_us > now_us)
 		return -LS_ERANGE;
