@@ -11,18 +11,18 @@
 
 /* What is kept of a job and of a worker: member of struct ls_detect and ls_detect_worker, type. Of a
  * job the first step that was judged comes first. */
-#define REFERENCE_JOB(X)                                                              \
-	X(first_step, uint64_t)                                                       \
-	X(first_us, int64_t) X(taught_step, uint64_t) X(mode, enum ls_detect_mode)    \
-		X(stagger, double) X(tau_sum, double) X(tau_count, double)            \
-			X(stall_hits, double) X(stall_steps, double) X(floor, double) \
-				X(spread, double)
-#define REFERENCE_WORKER(X)                                                   \
-	X(base_s, double)                                                     \
-	X(base_own_s, double)                                                 \
-	X(base_wait_s, double) X(first_own_s, double) X(shift_s, double)      \
-		X(sigma, double) X(learned, uint32_t) X(first_step, uint64_t) \
-			X(first_us, int64_t)
+#define REFERENCE_JOB(X)                                                         \
+	X(first_step, uint64_t)                                                  \
+	X(first_us, int64_t)                                                     \
+	X(taught_step, uint64_t) X(mode, enum ls_detect_mode) X(stagger, double) \
+		X(tau_sum, double) X(tau_count, double) X(stall_hits, double)    \
+			X(stall_steps, double) X(floor, double) X(spread, double)
+#define REFERENCE_WORKER(X)                                        \
+	X(base_s, double)                                          \
+	X(base_own_s, double)                                      \
+	X(base_wait_s, double)                                     \
+	X(first_own_s, double) X(shift_s, double) X(sigma, double) \
+		X(learned, uint32_t) X(first_step, uint64_t) X(first_us, int64_t)
 #define REFERENCE_VALUES 11 /* the more of both */
 #define REFERENCE_ORDER 0x0102030405060708u
 
