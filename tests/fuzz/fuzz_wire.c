@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,70 @@ fuzz_item(const uint8_t *data, size_t size)
 	ls_wire_item_clear(&item);
 }
 
+/* Packs it with so much memory. */
+static int
+fuzz_pack(const struct ls_wire_report *r, size_t budget, uint8_t *buf, size_t *ret_len)
+{
+	struct ls_arena *scratch = ls_arena_new(64, budget);
+	int rc = scratch == NULL
+		? -ENOMEM
+		: ls_wire_report_pack_to(r, scratch, buf, LS_REPORT_MAX_BYTES, ret_len);
+
+	ls_arena_free(scratch);
+	return rc;
+}
+
+/* What no peer can send, a program could try: too much, or a text that would be refused.
+ * And memory ends at any place. */
+static void
+fuzz_series(struct ls_wire_report *r)
+{
+	static uint8_t buf[LS_REPORT_MAX_BYTES];
+	struct ls_arena *arena = NULL;
+	struct ls_wire_report again;
+	const char *why;
+	size_t len = 0, zoomed = r->zoomed_count, count;
+
+	for (size_t budget = 64; budget <= 8192; budget *= 2)
+		ls_ignore(fuzz_pack(r, budget, buf, &len));
+	r->zoomed_count = LS_GROUPS_MAX + 1;
+	if (fuzz_pack(r, LS_REPORT_MAX_BYTES, buf, &len) == 0)
+		abort();
+	r->zoomed_count = zoomed;
+	if (zoomed > 0) {
+		count = r->zoomed[0].count;
+		r->zoomed[0].count = LS_SERIES_PER_GROUP_MAX + 1;
+		if (fuzz_pack(r, LS_REPORT_MAX_BYTES, buf, &len) == 0)
+			abort();
+		r->zoomed[0].count = count;
+	}
+	if (!r->has_identity || r->identity_count == 0)
+		return;
+	r->identity[0].value[0] = '\n';
+	r->identity[0].value[1] = '\0';
+	if (fuzz_pack(r, LS_REPORT_MAX_BYTES, buf, &len) != 0)
+		return; /* other parts of it are too long */
+	if (ls_wire_report_unpack_in(buf, len, &arena, &again, &why) != 0 ||
+		strcmp(again.identity[0].value, "\\x0a") != 0)
+		abort();
+	ls_arena_free(arena);
+}
+
+/* Memory ends at any place of the reading. */
+static void
+fuzz_tight(const uint8_t *data, size_t size)
+{
+	struct ls_wire_report r;
+	struct ls_arena *arena;
+	const char *why;
+
+	for (size_t budget = 64; budget <= 65536; budget += budget / 4) {
+		arena = ls_arena_new(64, budget);
+		ls_ignore(ls_wire_report_unpack_in(data, size, &arena, &r, &why));
+		ls_arena_free(arena);
+	}
+}
+
 static void
 fuzz_report(const uint8_t *data, size_t size)
 {
@@ -57,6 +122,8 @@ fuzz_report(const uint8_t *data, size_t size)
 		ls_arena_free(arena_again);
 		free(buf);
 	}
+	fuzz_tight(data, size);
+	fuzz_series(&report);
 	ls_arena_free(arena);
 }
 
