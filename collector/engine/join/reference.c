@@ -112,6 +112,10 @@ ls_engine_reference(const struct ls_engine *e, int64_t now_us, void **ret_bytes,
 				reference_put_worker(j, &e->workers[j->slots[k]],
 					&r[h->count++]);
 	}
+	if (h->count == 0) {
+		free(h);
+		return -LS_EABSENT;
+	}
 	*ret_len = sizeof(*h) + h->count * sizeof(*r);
 	h->sum = reference_sum(h, *ret_len);
 	*ret_bytes = h;
