@@ -32,6 +32,7 @@
 #define SERVER_ADVANCE_NS 100000000ull
 #define SERVER_RETAIN_NS 3600000000000ull
 #define SERVER_KEEP_NS 60000000000ull
+#define SERVER_KEEP_SOON_NS 5000000000ull
 #define SERVER_SHORT_NS 60000000000ull /* a life: what takes files goes on */
 #define SERVER_PAUSE_MAX_S 60
 #define SERVER_GRACE_NS 200000000ull /* for the last acks to leave */
@@ -229,21 +230,24 @@ server_on_retain(void *arg)
 		ls_write_free(m); /* likewise */
 }
 
-/* Keeps what is usual of each worker, for the next start. */
+/* Keeps what is usual of each worker, for the next start. While nothing is known of any job it looks
+ * again soon. */
 static void
 server_on_keep(void *arg)
 {
 	struct ls_server *s = arg;
 	struct ls_write *m = ls_write_new(LS_WRITE_META, 0);
+	int rc = -ENOMEM;
 
-	if (m == NULL)
-		return; /* the next round will */
-	(void)snprintf(m->u.meta.key, sizeof(m->u.meta.key), "%s",
-		LS_RESTORE_REFERENCE);
-	if (ls_engine_reference(s->core.engine, server_now_us(s), &m->u.meta.bytes,
-		    &m->u.meta.len) != 0 ||
-		ls_writer_push(s->core.writer, m) != 0)
-		ls_write_free(m); /* likewise */
+	if (m != NULL) {
+		(void)snprintf(m->u.meta.key, sizeof(m->u.meta.key), "%s",
+			LS_RESTORE_REFERENCE);
+		rc = ls_engine_reference(s->core.engine, server_now_us(s),
+			&m->u.meta.bytes, &m->u.meta.len);
+	}
+	if (rc != 0 || ls_writer_push(s->core.writer, m) != 0)
+		ls_write_free(m); /* the next round will */
+	ls_loop_timer_start(s->keep, rc == 0 ? SERVER_KEEP_NS : SERVER_KEEP_SOON_NS, 0);
 }
 
 static void
@@ -500,7 +504,7 @@ server_start_timers(struct ls_server *s)
 		return -ENOMEM;
 	ls_loop_timer_start(s->advance, SERVER_ADVANCE_NS, SERVER_ADVANCE_NS);
 	ls_loop_timer_start(s->retain, SERVER_ADVANCE_NS, SERVER_RETAIN_NS);
-	ls_loop_timer_start(s->keep, SERVER_KEEP_NS, SERVER_KEEP_NS);
+	ls_loop_timer_start(s->keep, SERVER_KEEP_NS, 0);
 	if (watchdog_ns > 0)
 		ls_loop_timer_start(s->watchdog, watchdog_ns, watchdog_ns);
 	return 0;

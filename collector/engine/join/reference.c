@@ -9,30 +9,11 @@
 #include <string.h>
 #include "proto/base/hash.h"
 
-/* What is kept of a job and of a worker: member of struct ls_detect and ls_detect_worker, type. Of a
- * job the first step that was judged comes first. */
-#define REFERENCE_JOB(X)                                                         \
-	X(first_step, uint64_t)                                                  \
-	X(first_us, int64_t)                                                     \
-	X(taught_step, uint64_t) X(mode, enum ls_detect_mode) X(stagger, double) \
-		X(tau_sum, double) X(tau_count, double) X(stall_hits, double)    \
-			X(stall_steps, double) X(floor, double) X(spread, double)
-#define REFERENCE_WORKER(X)                                        \
-	X(base_s, double)                                          \
-	X(base_own_s, double)                                      \
-	X(base_wait_s, double)                                     \
-	X(first_own_s, double) X(shift_s, double) X(sigma, double) \
-		X(learned, uint32_t) X(first_step, uint64_t) X(first_us, int64_t)
-#define REFERENCE_VALUES 11 /* the more of both */
 #define REFERENCE_ORDER 0x0102030405060708u
-
-#define REFERENCE_NAME(member, type) #member " " #type ", "
-#define REFERENCE_PUT(member, type) *v++ = (double)of->member;
-#define REFERENCE_TAKE(member, type) of->member = (type)*v++;
 
 struct ls_reference {
 	uint64_t key; /* of a job and its attempt, or of a worker of it */
-	double value[REFERENCE_VALUES];
+	double value[LS_REFERENCE_VALUES];
 };
 
 /* Before the entries; in the byte order of this machine. */
@@ -56,8 +37,11 @@ reference_sum(const void *bytes, size_t len)
 static uint64_t
 reference_version(void)
 {
-	static const char text[] = LS_ENGINE_VERSION ": " REFERENCE_JOB(REFERENCE_NAME)
-		REFERENCE_WORKER(REFERENCE_NAME);
+	static const char text[] = LS_ENGINE_VERSION
+#define LS_REFERENCE_JOB(member, type) " " #type " " #member
+#define LS_REFERENCE_WORKER(member, type) ", " #type " " #member
+#include "collector/engine/join/reference.def"
+		;
 
 	return ls_hash(LS_HASH_START, text, sizeof(text));
 }
@@ -86,7 +70,8 @@ reference_put_job(const struct ls_job *j, struct ls_reference *r)
 	double *v = r->value;
 
 	r->key = reference_job_key(j);
-	REFERENCE_JOB(REFERENCE_PUT)
+#define LS_REFERENCE_JOB(member, type) *v++ = (double)of->member;
+#include "collector/engine/join/reference.def"
 }
 
 static void
@@ -97,7 +82,8 @@ reference_put_worker(const struct ls_job *j, const struct ls_engine_worker *w,
 	double *v = r->value;
 
 	r->key = reference_worker_key(j, w);
-	REFERENCE_WORKER(REFERENCE_PUT)
+#define LS_REFERENCE_WORKER(member, type) *v++ = (double)of->member;
+#include "collector/engine/join/reference.def"
 }
 
 int
@@ -125,6 +111,10 @@ ls_engine_reference(const struct ls_engine *e, int64_t now_us, void **ret_bytes,
 			if (j->detect.worker[k].warm == LS_DETECT_WARM)
 				reference_put_worker(j, &e->workers[j->slots[k]],
 					&r[h->count++]);
+	}
+	if (h->count == 0) {
+		free(h);
+		return -LS_EABSENT;
 	}
 	*ret_len = sizeof(*h) + h->count * sizeof(*r);
 	h->sum = reference_sum(h, *ret_len);
@@ -190,7 +180,8 @@ ls_reference_worker(const struct ls_engine *e, struct ls_job *j,
 
 	if (v == NULL || !j->detect.ready)
 		return;
-	REFERENCE_WORKER(REFERENCE_TAKE)
+#define LS_REFERENCE_WORKER(member, type) of->member = (type)*v++;
+#include "collector/engine/join/reference.def"
 	of->warm = LS_DETECT_WARM;
 }
 
@@ -202,7 +193,8 @@ ls_reference_job(const struct ls_engine *e, struct ls_job *j, uint64_t step)
 
 	if (v == NULL || (double)step <= v[0])
 		return;
-	REFERENCE_JOB(REFERENCE_TAKE)
+#define LS_REFERENCE_JOB(member, type) of->member = (type)*v++;
+#include "collector/engine/join/reference.def"
 	of->ready = true;
 	for (size_t i = 0; i < j->count; i++)
 		ls_reference_worker(e, j, &e->workers[j->slots[i]]);

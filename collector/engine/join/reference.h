@@ -16,6 +16,8 @@
 
 #include "collector/engine/engine_state.h"
 
+#define LS_REFERENCE_VALUES 11 /* of a job or a worker, in reference.def */
+
 /* Before the first step of a job that is read back: what was usual of it and of its workers. If all
  * steps of its attempt are read back, they teach more. */
 void ls_reference_job(const struct ls_engine *e, struct ls_job *j, uint64_t step);

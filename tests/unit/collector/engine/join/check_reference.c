@@ -201,10 +201,11 @@ LS_TEST(all, damaged_foreign_and_future_bytes_are_refused)
 	struct fake_job *job = found();
 	struct ls_engine *e = ls_engine_new(NULL);
 	uint8_t *bytes;
-	void *kept;
+	void *kept = NULL;
 	size_t len;
 
 	ck_assert_ptr_nonnull(e);
+	ck_assert_int_eq(ls_engine_reference(e, 0, &kept, &len), -LS_EABSENT);
 	kept = kept_of(job, &len);
 	bytes = kept;
 	for (size_t n = 0; n < len; n += 7)
