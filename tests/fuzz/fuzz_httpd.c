@@ -27,7 +27,7 @@
 
 #define PEERS 3
 #define SENT_MAX_BYTES (256u * 1024)
-#define WAITING_MAX 256
+#define WAITING_MAX 512 /* an input of 16 KiB has no more requests */
 #define SERVERS 3
 #define PIECES 8
 /* Bits of the first byte; the lowest two: the server. */
