@@ -357,7 +357,7 @@
 #define LS_NETNS_TEXT_MAX_BYTES 65536u
 #define LS_NETNS_LOOK_NS 5000000000ull
 #define LS_NETNS_FIRST_LOOKS 16u /* at one reading, at the start: 40 ms */
-/* rest after a look, in durations of that look: at most .05 % of a core */
+/* rest after a look, in times of its CPU time: at most .05 % of a core */
 #define LS_NETNS_PACE 2000u
 /* after its newest process a namespace is looked at whenever its sockets change */
 #define LS_NETNS_YOUNG_NS 300000000000ull

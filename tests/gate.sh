@@ -110,7 +110,7 @@ single() {
 checks() {
 	local file before=$failed error
 	find "$2/tests" -name 'check_*.log' -delete
-	stage "$1" make -C "$2" -j"$(nproc)" "${@:3}"
+	stage "$1" make -C "$2" -j$(($(nproc) + 1)) "${@:3}"
 	while read -r file; do
 		tap_read "$file"
 		# The driver saw a status that the lines do not show: a crash, a leak.

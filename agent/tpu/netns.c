@@ -337,7 +337,7 @@ size_t
 ls_netns_look(struct ls_netns *n, uint64_t now_ns,
 	struct ls_netns_server ret_servers[LS_TPU_PORTS_MAX])
 {
-	uint64_t begin = ls_clock_mono_ns(), pause;
+	uint64_t begin = ls_clock_thread_ns(), pause;
 	struct netns_space *next = NULL;
 	size_t i, found = 0;
 
@@ -360,7 +360,7 @@ ls_netns_look(struct ls_netns *n, uint64_t now_ns,
 	n->settled = n->settled || next == NULL;
 	if (!n->settled)
 		return found;
-	pause = (ls_clock_mono_ns() - begin) * LS_NETNS_PACE;
+	pause = (ls_clock_thread_ns() - begin) * LS_NETNS_PACE;
 	n->t_next_ns = now_ns + (pause > LS_NETNS_LOOK_NS ? pause : LS_NETNS_LOOK_NS);
 	return found;
 }

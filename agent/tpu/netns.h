@@ -18,7 +18,7 @@
  * Errors:  -ENOMEM. What cannot be read is not found.
  * Limits:  LS_NETNS_MAX namespaces, LS_NETNS_PIDS_MAX processes, LS_NETNS_NEW_MAX of them
  *          a look, LS_NETNS_TEXT_MAX_BYTES a file. A look follows after LS_NETNS_LOOK_NS
- *          and after LS_NETNS_PACE times the duration of the look before. IPv4 only.
+ *          and after LS_NETNS_PACE times the CPU time of the look before. IPv4 only.
  * Source:  proc(5), proc_net, and Linux, Documentation/networking/proc_net_tcp.rst.
  */
 #ifndef LS_AGENT_NETNS_H

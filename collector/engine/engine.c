@@ -128,8 +128,8 @@ engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 static size_t
 engine_surplus(const struct ls_job *j)
 {
-	return j->live_count > LS_DETECT_LASTS
-		? (j->live_count - LS_DETECT_LASTS) * j->count
+	return j->live_count > LS_RECENT_STEPS
+		? (j->live_count - LS_RECENT_STEPS) * j->count
 		: 0;
 }
 

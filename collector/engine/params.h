@@ -17,7 +17,7 @@
 #undef LS_PARAM
 #undef LS_PARAM_COUNT
 
-/* A share that must be there everywhere where a half is there on average. */
+/* A share that must be there everywhere where a half is there on average; between steady and half as much. */
 #define LS_QUARTER (LS_HALF * LS_HALF)
 /* What EXPLAINS leaves over: flat, rare, or a side matter. */
 #define LS_FEW (1 - LS_EXPLAINS)
@@ -27,6 +27,9 @@
 #define LS_NOTHING (LS_LEAST / 10)
 /* Steps that tell a mean, and calm ones before a finding is over. */
 #define LS_DETECT_CLEAR_STEPS (LS_DETECT_WARM / 2)
+
+/* Linux, TCP_RTO_MIN: so long a segment that is sent again keeps its connection, or less. */
+#define LS_RTO_S 0.2
 
 /* The same in microseconds. */
 #define LS_ENGINE_US(s) ((int64_t)((s)*1e6))

@@ -287,7 +287,8 @@ struct detect_before {
 static double
 detect_suspect(const struct ls_detect *d)
 {
-	return fmin(fmax(LS_DETECT_SUSPECT, log((double)d->count) / (2 * LS_MOST)),
+	return fmin(fmax(LS_DETECT_SUSPECT,
+			    log((double)d->count) / (2 * LS_DETECT_ALLOWANCE)),
 		LS_DETECT_FINDING);
 }
 
@@ -331,7 +332,7 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 {
 	struct ls_detect_worker *w = &d->worker[slot];
 	double residual_s = d->mode == LS_MODE_LATENESS ? r->late_s : r->wait_s;
-	double excess_s, x, z, sigma, allowance = LS_MOST;
+	double excess_s, x, z, sigma, allowance = LS_DETECT_ALLOWANCE;
 	bool had = w->has_last_x,
 	     said = d->scales != NULL && d->scales->named[slot] != 0;
 

@@ -15,9 +15,10 @@
 #define NET_ALLOWANCE (LS_HALF * LS_SIGMAS)
 /* the same of a block */
 #define NET_BLOCK_ALLOWANCE (LS_HALF * LS_BLOCK_CLIP)
-/* of a deviation of a block: three in a row, each by BLOCK_CLIP, are a little more than a finding */
+/* blocks in a row, each by BLOCK_CLIP, that are a finding: three, less what rounding takes */
+#define NET_BLOCKS 2.9
 #define NET_BLOCK_NATS \
-	(LS_DETECT_FINDING / (2.9 * (LS_BLOCK_CLIP - NET_BLOCK_ALLOWANCE)))
+	(LS_DETECT_FINDING / (NET_BLOCKS * (LS_BLOCK_CLIP - NET_BLOCK_ALLOWANCE)))
 /* calm blocks that end a finding */
 #define DETECT_COMM_BLOCK_CALM ((LS_DETECT_CLEAR_STEPS + LS_BLOCK - 1) / LS_BLOCK)
 
@@ -79,7 +80,8 @@ detect_block_sigma(const struct ls_detect *d, const struct ls_detect_net *net)
 
 	/* the base is not known better than that */
 	seen *= 1 + 1 / fmax(net->blocks.healthy, 1);
-	return fmax(fmax(sqrt(seen), LS_HALF * one_s), LS_LEAST / 4 * d->step_s);
+	return fmax(fmax(sqrt(seen), LS_HALF * one_s),
+		LS_QUARTER * LS_LEAST * d->step_s);
 }
 
 static void

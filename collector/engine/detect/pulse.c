@@ -50,7 +50,7 @@ pulse_block(struct ls_pulse *p, double *ret_noise)
 	*ret_noise =
 		LS_MAD_TO_SIGMA * ls_stats_mad(copy, LS_BLOCK, m.step_s) / m.step_s;
 	for (size_t i = 0; i < LS_BLOCK; i++)
-		m.mean_s += fmin(p->mean_times[i], LS_SIGMAS * m.step_s) / LS_BLOCK;
+		m.mean_s += fmin(p->mean_times[i], LS_PULSE_CLIP * m.step_s) / LS_BLOCK;
 	m.least_s = p->least_n > 0 ? p->sum.least_s / (double)p->least_n : NAN;
 	if (p->phase_n > 0) {
 		m.work = p->sum.work / (double)p->phase_n;

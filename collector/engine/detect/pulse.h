@@ -33,7 +33,7 @@ struct ls_pulse_means {
 	/* median of the block, then a mean of blocks */
 	double step_s;
 	/* mean of the block, over workers too, none of its steps more than
-	 * LS_SIGMAS medians */
+	 * LS_PULSE_CLIP medians */
 	double mean_s;
 	double least_s; /* least wait of a worker: after all have arrived; NaN = not known */
 	double phase_s[LS_PHASE_COUNT]; /* means over workers; 0 = not marked */

@@ -296,7 +296,7 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 		if (jumps.windows >= LS_ONSET_MIN)
 			p.in_time.apart = fmin(p.in_time.apart, shorter.apart);
 		p.in_time.sigma = fmax(p.in_time.sigma,
-			shorter.sigma * pow(2, -LS_HALF * 0.5 * (double)(length - k)));
+			shorter.sigma * pow(2, -LS_QUARTER * (double)(length - k)));
 		if (shorter.windows > p.in_time.windows) {
 			p.in_time.freedom = shorter.freedom;
 			p.in_time.windows = fmin(shorter.windows, LS_ONSET_MIN);

@@ -177,8 +177,8 @@ stage_step(struct ls_stage *st, struct ls_detect *d, double others, uint64_t ste
 		fmax(st->sigma_s, fmax(LS_DETECT_SIGMA_FLOOR, d->spread) * d->step_s);
 
 	ls_detect_accumulate(d, ch,
-		ls_stats_clip(excess_s / sigma_s, LS_SIGMAS) - LS_MOST, LS_DETECT_CAP,
-		0, step, t_us);
+		ls_stats_clip(excess_s / sigma_s, LS_SIGMAS) - LS_DETECT_ALLOWANCE,
+		LS_DETECT_CAP, 0, step, t_us);
 	if (ch->c > 0) {
 		if (ch->ep.steps == 1) {
 			st->work_sum = 0;

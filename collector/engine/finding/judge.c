@@ -297,7 +297,7 @@ judge_uncertainty(enum ls_detect_kind kind, const struct ls_episode *ep)
 		return (uint32_t)fmin(fmax(ep->gap_mean, 1), 1e6);
 	return ep->lasted > 0		  ? (uint32_t)fmin((double)ep->lasted / 2, 1e6)
 		: kind == LS_DETECT_FAINT ? LS_BLOCK
-					  : LS_LOOK;
+					  : LS_ONSET_ERROR;
 }
 
 /* Does an earlier kind, which tells more, still find what this finding is about? Of a

@@ -90,8 +90,8 @@ judge_stage_tell(struct ls_engine *e, struct ls_job *j, size_t k, bool was,
 				!ls_findings_is_due(f, step, now_us))
 		return;
 	/* as surely as a worker's chronic shift */
-	f = ls_findings_claim(e, &subject, ch->ep.start_step, ch->ep.start_us, LS_LOOK,
-		now_us, &event);
+	f = ls_findings_claim(e, &subject, ch->ep.start_step, ch->ep.start_us,
+		LS_ONSET_ERROR, now_us, &event);
 	if (f == NULL)
 		return;
 	judge_stage_refresh(e, j, f, k, step);

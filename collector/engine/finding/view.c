@@ -19,7 +19,7 @@
 static size_t
 view_recent(const struct ls_job *j)
 {
-	return j->live_count > LS_DETECT_LASTS ? j->live_count - LS_DETECT_LASTS : 0;
+	return j->live_count > LS_RECENT_STEPS ? j->live_count - LS_RECENT_STEPS : 0;
 }
 
 static double
@@ -180,7 +180,7 @@ view_compare_last(const void *a, const void *b)
 
 /* Who was last in the recent steps; returns how many workers. */
 static size_t
-view_lasts(const struct ls_job *j, struct view_last list[LS_DETECT_LASTS])
+view_lasts(const struct ls_job *j, struct view_last list[LS_RECENT_STEPS])
 {
 	size_t n = 0, k;
 
@@ -205,7 +205,7 @@ view_lasts(const struct ls_job *j, struct view_last list[LS_DETECT_LASTS])
 static json_t *
 view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 {
-	struct view_last list[LS_DETECT_LASTS];
+	struct view_last list[LS_RECENT_STEPS];
 	json_t *suspects = json_array();
 	size_t n = j->replica.on ? 0 : view_lasts(j, list);
 

@@ -46,8 +46,8 @@ ls_recent_rows(const struct ls_job *j)
 
 	if (t == NULL) /* a job without workers */
 		return;
-	if (j->live_count > LS_DETECT_LASTS)
-		first = j->kept - LS_DETECT_LASTS;
+	if (j->live_count > LS_RECENT_STEPS)
+		first = j->kept - LS_RECENT_STEPS;
 	if (t->first < oldest || t->last <= first) { /* nothing of it can be used */
 		memset(t->of, 0, j->capacity * sizeof(t->of[0]));
 		t->first = t->last = first;

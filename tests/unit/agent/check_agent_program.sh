@@ -73,7 +73,8 @@ started "$tmp/a.port"
 port=$(sed 's/.*=//' "$tmp/a.port")
 url=http://127.0.0.1:$port
 
-until_true "$bin/lockstep" doctor --agent "$url"
+greeted() { "$bin/lockstep" doctor --agent "$url" | grep -q '^OK    uplink'; }
+until_true greeted
 said 0 'OK    uplink' "$bin/lockstep" doctor --agent "$url"
 said 0 '^agent on h0, version ' "$bin/lockstep" doctor --agent "$url"
 said 0 '^{"schema_version":1,"summary":{"ok":' "$bin/lockstep" doctor --agent "$url" -o json

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent against libtpu's metrics port, served by a gRPC that is not ours. TAP on stdout."""
 
+import concurrent.futures
+import itertools
 import json
 import math
 import os
@@ -534,13 +536,13 @@ class UnknownFields(unittest.TestCase):
 class OtherNamespace(unittest.TestCase):
     """libtpu in a pod: a server in another network namespace of this node."""
 
-    count = 0
+    counts = itertools.count(1)
 
     def setUp(self):
         # The kernel removes a namespace and its devices some time after it is asked to.
-        OtherNamespace.count += 1
-        self.name = "ls%d.%d" % (os.getpid(), self.count)
-        self.subnet = "198.18.%d.%d" % (os.getpid() % 256, 4 * self.count)
+        count = next(self.counts)
+        self.name = "ls%d.%d" % (os.getpid(), count)
+        self.subnet = "198.18.%d.%d" % (os.getpid() % 256, 4 * count)
         if os.geteuid() != 0:
             self.skipTest("a network namespace needs root")
         try:
@@ -629,28 +631,19 @@ class OtherNamespace(unittest.TestCase):
 
 
 class Tap(unittest.TestResult):
-    """Prints one TAP line a test."""
+    """The outcome of one test as lines of TAP, without a number."""
 
     def __init__(self):
         super().__init__()
-        self.count = 0
-
-    def _line(self, test, word, note=""):
-        self.count += 1
-        print("%s %d - %s%s" % (word, self.count, test.id().replace("__main__.", ""), note),
-              flush=True)
-
-    def addSuccess(self, test):
-        self._line(test, "ok")
+        self.notes, self.word, self.why = [], "ok", ""
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
-        self._line(test, "ok", " # SKIP " + reason)
+        self.why = " # SKIP " + reason
 
     def _failed(self, test, err):
-        for line in self._exc_info_to_string(err, test).splitlines():
-            print("# " + line)
-        self._line(test, "not ok")
+        self.notes += ["# " + line for line in self._exc_info_to_string(err, test).splitlines()]
+        self.word = "not ok"
 
     def addFailure(self, test, err):
         super().addFailure(test, err)
@@ -666,13 +659,24 @@ class Tap(unittest.TestResult):
             self._failed(subtest, err)
 
 
-def main():
-    """Runs all tests."""
-    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+def run(test):
+    """Runs this test; its outcome."""
     result = Tap()
-    suite.run(result)
-    print("1..%d" % result.count)
-    return 0 if result.wasSuccessful() else 1
+    test.run(result)
+    return result
+
+
+def main():
+    """Runs all tests, some at a time: what they do is to wait."""
+    tests = [test for case in unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]) for test in case]
+    good = True
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for number, (test, result) in enumerate(zip(tests, pool.map(run, tests)), 1):
+            print("\n".join(result.notes + ["%s %d - %s%s" % (
+                result.word, number, test.id().replace("__main__.", ""), result.why)]), flush=True)
+            good = good and result.wasSuccessful()
+    print("1..%d" % len(tests))
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
