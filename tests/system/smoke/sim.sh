@@ -47,9 +47,9 @@ check "all of it is acknowledged" sim_total \
 check "hosts and job say that they are simulated" \
 	python3 -c 'import sys; sys.exit("sim-job" not in sys.argv[1])' "$(lockstep jobs -o json)"
 
-# A collector that is killed: agents come back and lose nothing.
+# A collector that is killed: agents come back and lose nothing. They keep two minutes of samples, here 30 s.
 rm "$work/sim.jsonl"
-sim_start --steps-per-second 10 --accelerate 10 --job sim-killed --ledger "$work/ledger2"
+sim_start --steps-per-second 10 --accelerate 4 --job sim-killed --ledger "$work/ledger2"
 check "all are connected and have acknowledged records" until_true sim_seen \
 	't["event"] == "interval" and t["connected"] == t["agents"] and t["durable_step_records"] > 0'
 program_end "$collector_pid" KILL
