@@ -32,7 +32,8 @@
 	(LS_ROLE_NAME_MAX_BYTES > LS_SLICE_NAME_MAX_BYTES ? LS_ROLE_NAME_MAX_BYTES \
 							  : LS_SLICE_NAME_MAX_BYTES)
 #define LS_JOB_LOST_MAX 64 /* processes of other attempts remembered a job */
-#define LS_RECENT_STEPS 100 /* that a job keeps, and that views show as present */
+#define LS_RECENT_STEPS \
+	100 /* that views show as present; a job keeps as many at least, if there is memory */
 #define LS_FINDING_UPDATE_STEPS LS_DETECT_WARM
 #define LS_FINDING_UPDATE_US (LS_ENGINE_US(LS_SILENT_S) / 2)
 

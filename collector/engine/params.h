@@ -17,7 +17,7 @@
 #undef LS_PARAM
 #undef LS_PARAM_COUNT
 
-/* A share that must be there everywhere where a half is there on average; between steady and half as much. */
+/* A share that must be there everywhere where a half is there on average. */
 #define LS_QUARTER (LS_HALF * LS_HALF)
 /* What EXPLAINS leaves over: flat, rare, or a side matter. */
 #define LS_FEW (1 - LS_EXPLAINS)

@@ -305,7 +305,7 @@ out:
 	return rc;
 }
 
-/* What is usual of each worker, as the collector before kept it; without it, it is learned anew. */
+/* What is usual of each worker, as the collector before kept it; without it, it is learned again. */
 static int
 restore_reference(struct restore *r)
 {

@@ -16,6 +16,10 @@
  * 0.07 %) */
 #define SCALES_FLOOR (LS_NOTHING / LS_SIGMAS)
 
+/* The mean of twice as many steps varies less by 2 to this power: 1/2 where steps vary each for itself, 0 where all that
+ * varies lasts; what is between them is assumed in the middle. */
+#define SCALES_FALL (LS_HALF * LS_HALF)
+
 #define SCALES_NONE SIZE_MAX
 
 static float *
@@ -296,7 +300,7 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 		if (jumps.windows >= LS_ONSET_MIN)
 			p.in_time.apart = fmin(p.in_time.apart, shorter.apart);
 		p.in_time.sigma = fmax(p.in_time.sigma,
-			shorter.sigma * pow(2, -LS_QUARTER * (double)(length - k)));
+			shorter.sigma * pow(2, -SCALES_FALL * (double)(length - k)));
 		if (shorter.windows > p.in_time.windows) {
 			p.in_time.freedom = shorter.freedom;
 			p.in_time.windows = fmin(shorter.windows, LS_ONSET_MIN);

@@ -16,7 +16,7 @@
 #include "collector/engine/finding/judge_slow.h"
 #include "collector/engine/finding/judge_stage.h"
 #include "collector/engine/detect/stall.h"
-#include "collector/engine/join/reference.h"
+#include "collector/engine/detect/reference.h"
 #include "collector/engine/residual/stats.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
  */
 #include "config.h"
 #include "collector/engine/engine_state.h"
-#include "collector/engine/join/reference.h"
+#include "collector/engine/detect/reference.h"
 #include "collector/engine/join/lies.h"
 #include "proto/base/mem.h"
 #include "proto/base/text.h"

@@ -186,7 +186,7 @@ keep(size_t damage)
 	ck_assert_int_eq(ls_writer_push(core.writer, m), 0);
 }
 
-/* Kept twice: the later one counts. What does not read is passed over with a message. */
+/* Baselines that were stored twice: the later ones are used. Damaged ones are ignored with a message. */
 LS_TEST_LOOP(restore, baselines_are_kept_in_storage, 0, 3)
 {
 	static const size_t damage[] = { SIZE_MAX, 8, 400 };

@@ -361,7 +361,7 @@ LS_TEST_LOOP(storage_and_attempts, a_finding_outlives_a_restart_without_its_past
 	fake_job_free(job);
 }
 
-/* The step up to which a cost is told. */
+/* The last step that is in the cost of a finding. */
 static double
 told_step(const struct fake_job *job)
 {

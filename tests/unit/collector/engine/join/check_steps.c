@@ -82,7 +82,7 @@ LS_TEST(all, open_rows_are_limited)
 	ls_steps_fini(&s);
 }
 
-/* 100 rows stay open; each second step comes before the one that it follows. */
+/* 100 rows stay open; steps come in the order 1, 0, 3, 2 and so on. */
 LS_TEST(all, room_of_rows_that_were_taken_out_is_used_again)
 {
 	struct ls_steps s = { 0 };

@@ -4,10 +4,12 @@
 #include "collector/engine/engine.h"
 #include "collector/engine/finding/view.h"
 #include "collector/engine/params.h"
+#include "proto/base/hash.h"
 #include "tests/support/fake_job.h"
 #include "tests/support/harness.h"
 #include "tests/support/json_at.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,21 +61,21 @@ again(const struct fake_job *job, const void *bytes, size_t len)
 	return next;
 }
 
-/* Blame of the slow worker in the newest step. */
+/* Blame of a host's worker in the newest step. */
 static double
-blame(const struct fake_job *job)
+blame(const struct fake_job *job, const char *host)
 {
 	struct ls_view_range range = { job->step - 1, job->step - 1, 1 };
 	json_t *v = NULL;
 	double blame_s;
 
-	ck_assert_int_eq(ls_view_steps(job->engine, job->name, "h5", &range, &v), 0);
+	ck_assert_int_eq(ls_view_steps(job->engine, job->name, host, &range, &v), 0);
 	blame_s = json_number_value(json_object_get(json_array_get(v, 0), "blame_s"));
 	json_decref(v);
 	return blame_s;
 }
 
-/* Chip-hours of a step, by what is told since *cost and *step; writes them anew. */
+/* Chip-hours a step of the finding since *step, when they were *cost; sets both to their present values. */
 static double
 cost_since(const struct fake_job *job, double *cost, double *step)
 {
@@ -113,7 +115,7 @@ LS_TEST_LOOP(all, a_finding_is_known_again_in_the_steps_read_back, 0, 2)
 	fake_job_free(job);
 }
 
-/* Each step has the same blame as without a restart, to the bit: steps read back teach nothing twice. */
+/* 300 steps have the same blame as without a restart, to the bit: steps read back teach nothing twice. */
 LS_TEST(all, steps_are_judged_as_without_a_restart)
 {
 	struct fake_job *job = found(), *next;
@@ -127,13 +129,13 @@ LS_TEST(all, steps_are_judged_as_without_a_restart)
 	(void)cost_since(job, &cost[0], &step[0]);
 	(void)cost_since(next, &cost[1], &step[1]);
 	fake_job_run(next, BACK);
-	ck_assert_double_eq(blame(next), blame(job));
+	ck_assert_double_eq(blame(next, "h5"), blame(job, "h5"));
 	for (int i = 0; i < 300; i++) {
 		fake_job_run(next, 1);
 		fake_job_run(job, 1);
-		ck_assert_double_eq(blame(next), blame(job));
+		ck_assert_double_eq(blame(next, "h5"), blame(job, "h5"));
 	}
-	ck_assert_double_gt(blame(job), 0.007);
+	ck_assert_double_gt(blame(job, "h5"), 0.007);
 	ck_assert_double_eq_tol(cost_since(next, &cost[1], &step[1]) /
 			cost_since(job, &cost[0], &step[0]),
 		1, 0.01);
@@ -190,8 +192,38 @@ LS_TEST_LOOP(all, baselines_of_others_are_not_used, 0, 3)
 	fake_job_declare(next);
 	next->workers[5].slow = 1.1;
 	fake_job_run(next, 20);
-	ck_assert_double_eq(blame(next), 0); /* null */
+	ck_assert_double_eq(blame(next, "h5"), 0); /* null */
 	free(bytes);
+	fake_job_free(next);
+	fake_job_free(job);
+}
+
+/* The first step that was judged, or the learned steps of the first worker, are no such number, and the
+ * checksum is right: nothing is known of the job, or of that worker. */
+LS_TEST_LOOP(all, numbers_that_cannot_be_are_as_if_not_kept, 0, 8)
+{
+	static const double wrong[] = { NAN, INFINITY, -1, 0.5 };
+	struct fake_job *job = found(), *next = fake_job_on(NULL, job->name, 64);
+	bool of_job = _i < 4;
+	void *kept;
+	uint8_t *bytes;
+	uint64_t sum;
+	size_t len;
+
+	bytes = kept = kept_of(job, &len);
+	memcpy(bytes + 40 + (of_job ? 8 : 96 + 8 + 6 * 8), &wrong[_i % 4], 8);
+	sum = ls_hash(LS_HASH_START, bytes + 24, len - 24);
+	memcpy(bytes + 16, &sum, 8);
+	ck_assert_int_eq(
+		ls_engine_reference_load(next->engine, bytes, len, job->now_us), 0);
+	next->step = job->step;
+	next->now_us = job->now_us;
+	fake_job_declare(next);
+	next->workers[0].slow = next->workers[5].slow = 1.1;
+	fake_job_run(next, 20);
+	ck_assert_int_eq(blame(next, "h5") > 0, !of_job);
+	ck_assert_double_eq(blame(next, "h0"), 0); /* null */
+	free(kept);
 	fake_job_free(next);
 	fake_job_free(job);
 }

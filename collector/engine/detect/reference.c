@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/engine/join/reference.h"
+#include "collector/engine/detect/reference.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/hash.h"
 
 #define REFERENCE_ORDER 0x0102030405060708u
+#define REFERENCE_US_MAX \
+	0x1p53 /* a double holds each whole number up to it; the year 2255 */
 
 struct ls_reference {
 	uint64_t key; /* of a job and its attempt, or of a worker of it */
@@ -38,9 +41,9 @@ static uint64_t
 reference_version(void)
 {
 	static const char text[] = LS_ENGINE_VERSION
-#define LS_REFERENCE_JOB(member, type) " " #type " " #member
-#define LS_REFERENCE_WORKER(member, type) ", " #type " " #member
-#include "collector/engine/join/reference.def"
+#define LS_REFERENCE_JOB(member, type, most) " " #type " " #member
+#define LS_REFERENCE_WORKER(member, type, most) ", " #type " " #member
+#include "collector/engine/detect/reference.def"
 		;
 
 	return ls_hash(LS_HASH_START, text, sizeof(text));
@@ -63,6 +66,34 @@ reference_worker_key(const struct ls_job *j, const struct ls_engine_worker *w)
 	return ls_hash(key, w->info.host, strlen(w->info.host));
 }
 
+/* Whether a stored value can become what it was: a damaged file says anything. */
+static bool
+reference_fits(double value, double most)
+{
+	return isinf(most) || (value >= 0 && value <= most && value == floor(value));
+}
+
+static bool
+reference_job_fits(const double *v)
+{
+	bool fits = true;
+
+#define LS_REFERENCE_JOB(member, type, most) fits = reference_fits(*v++, most) && fits;
+#include "collector/engine/detect/reference.def"
+	return fits;
+}
+
+static bool
+reference_worker_fits(const double *v)
+{
+	bool fits = true;
+
+#define LS_REFERENCE_WORKER(member, type, most) \
+	fits = reference_fits(*v++, most) && fits;
+#include "collector/engine/detect/reference.def"
+	return fits;
+}
+
 static void
 reference_put_job(const struct ls_job *j, struct ls_reference *r)
 {
@@ -70,8 +101,8 @@ reference_put_job(const struct ls_job *j, struct ls_reference *r)
 	double *v = r->value;
 
 	r->key = reference_job_key(j);
-#define LS_REFERENCE_JOB(member, type) *v++ = (double)of->member;
-#include "collector/engine/join/reference.def"
+#define LS_REFERENCE_JOB(member, type, most) *v++ = (double)of->member;
+#include "collector/engine/detect/reference.def"
 }
 
 static void
@@ -82,8 +113,8 @@ reference_put_worker(const struct ls_job *j, const struct ls_engine_worker *w,
 	double *v = r->value;
 
 	r->key = reference_worker_key(j, w);
-#define LS_REFERENCE_WORKER(member, type) *v++ = (double)of->member;
-#include "collector/engine/join/reference.def"
+#define LS_REFERENCE_WORKER(member, type, most) *v++ = (double)of->member;
+#include "collector/engine/detect/reference.def"
 }
 
 int
@@ -178,10 +209,10 @@ ls_reference_worker(const struct ls_engine *e, struct ls_job *j,
 	const double *v = reference_find(e, reference_worker_key(j, w));
 	struct ls_detect_worker *of = &j->detect.worker[w->slot];
 
-	if (v == NULL || !j->detect.ready)
+	if (v == NULL || !j->detect.ready || !reference_worker_fits(v))
 		return;
-#define LS_REFERENCE_WORKER(member, type) of->member = (type)*v++;
-#include "collector/engine/join/reference.def"
+#define LS_REFERENCE_WORKER(member, type, most) of->member = (type)*v++;
+#include "collector/engine/detect/reference.def"
 	of->warm = LS_DETECT_WARM;
 }
 
@@ -191,10 +222,10 @@ ls_reference_job(const struct ls_engine *e, struct ls_job *j, uint64_t step)
 	const double *v = reference_find(e, reference_job_key(j));
 	struct ls_detect *of = &j->detect;
 
-	if (v == NULL || (double)step <= v[0])
+	if (v == NULL || !reference_job_fits(v) || step <= (uint64_t)v[0])
 		return;
-#define LS_REFERENCE_JOB(member, type) of->member = (type)*v++;
-#include "collector/engine/join/reference.def"
+#define LS_REFERENCE_JOB(member, type, most) of->member = (type)*v++;
+#include "collector/engine/detect/reference.def"
 	of->ready = true;
 	for (size_t i = 0; i < j->count; i++)
 		ls_reference_worker(e, j, &e->workers[j->slots[i]]);

@@ -8,8 +8,9 @@
  * Owner:   the engine's thread.
  * Units:   those of detect.h.
  * Errors:  none here.
- * Limits:  96 bytes a worker and a job.
- * Source:  none.
+ * Limits:  LS_REFERENCE_VALUES and a key, so 96 bytes a worker and a job. Values that no worker can
+ *          have are as if nothing were kept of it.
+ * Source:  derivation: what detect.h has learned of a worker does not depend on who learned it.
  */
 #ifndef LS_COLLECTOR_REFERENCE_H
 #define LS_COLLECTOR_REFERENCE_H
