@@ -630,7 +630,7 @@
 #define LS_ROLLUP_NAME_DAYS 3 /* files whose names a reader keeps */
 /* of hosts and label sets of a file; more is damage */
 #define LS_ROLLUP_ID_MAX 4194304
-/* step records fed back at start, the newest: about 8 us each with the counters beside them, so .6 s; 25 steps of
+/* step records fed back at start, the newest: about 8 us each with the counters beside them; 25 steps of
  * 3,000 workers */
 #define LS_RESTORE_MAX_RECORDS 75000u
 #define LS_EXPORT_PIECE_BYTES 65536
