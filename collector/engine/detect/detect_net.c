@@ -16,7 +16,7 @@
 /* the same of a block */
 #define NET_BLOCK_ALLOWANCE (LS_HALF * LS_BLOCK_CLIP)
 /* blocks in a row, each by BLOCK_CLIP, that are a finding: three, less what rounding takes */
-#define NET_BLOCKS (3 * (1 - 1e-9))
+#define NET_BLOCKS 2.9
 #define NET_BLOCK_NATS \
 	(LS_DETECT_FINDING / (NET_BLOCKS * (LS_BLOCK_CLIP - NET_BLOCK_ALLOWANCE)))
 /* calm blocks that end a finding */
