@@ -264,24 +264,29 @@ reader_u8(struct journal_reader *r)
 
 /* The inverse of journal_number; longer than it need be, or than 64 bits, is bad. */
 static uint64_t
-reader_number(struct journal_reader *r)
+reader_long(struct journal_reader *r)
 {
 	const uint8_t *at = r->at;
+	unsigned shift = 0;
 	uint64_t v = 0;
 
-	for (unsigned shift = 0; shift < 64 && !r->bad && at < r->end; shift += 7) {
-		uint64_t byte = *at++;
-
-		if ((shift == 63 && byte > 1) || (shift > 0 && byte == 0))
-			break;
-		v |= (byte & 0x7f) << shift;
-		if (byte < 0x80) {
-			r->at = at;
-			return v;
-		}
+	for (; at < r->end && *at >= 0x80 && shift < 63; shift += 7)
+		v |= (uint64_t)(*at++ & 0x7f) << shift;
+	if (r->bad || at == r->end || (shift == 63 && *at > 1) ||
+		(shift > 0 && *at == 0)) {
+		r->bad = true;
+		return 0;
 	}
-	r->bad = true;
-	return 0;
+	r->at = at + 1;
+	return v | (uint64_t)*at << shift;
+}
+
+static inline uint64_t
+reader_number(struct journal_reader *r)
+{
+	bool short_one = !r->bad && r->at < r->end && *r->at < 0x80; /* as most are */
+
+	return short_one ? *r->at++ : reader_long(r);
 }
 
 /* A number that must not be above max. */

@@ -46,6 +46,8 @@ struct ls_query {
 	struct query_open days[LS_QUERY_DAYS_OPEN];
 	struct ls_unit_reader reader;
 	uint64_t uses;
+	int64_t version; /* of state when last_worker was counted; 0: never */
+	int64_t last_worker;
 	uint64_t deadline_mono_ns;
 	const atomic_bool *cancelled;
 };
@@ -371,6 +373,16 @@ ls_query_newest_day(struct ls_query *q, struct ls_query_day **ret_day)
 int
 ls_query_last_worker(struct ls_query *q, int64_t *ret_id)
 {
-	return ls_sql_int_of(ls_query_state_db(q),
-		"SELECT max(id) + count(*) FROM worker", NULL, ret_id);
+	sqlite3 *db = ls_query_state_db(q);
+	int64_t version = 0;
+	int rc = ls_sql_int_of(db, "PRAGMA data_version", NULL, &version);
+
+	if (rc == 0 && version != q->version) /* counting takes long */
+		rc = ls_sql_int_of(db, "SELECT max(id) + count(*) FROM worker", NULL,
+			&q->last_worker);
+	if (rc == 0) {
+		q->version = version;
+		*ret_id = q->last_worker;
+	}
+	return rc;
 }

@@ -25,6 +25,7 @@ ls_span_fini(struct ls_span *s)
 {
 	free(s->events);
 	ls_arena_free(s->arena);
+	ls_arena_free(s->scratch);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -94,7 +95,7 @@ span_add_steps(struct ls_span *s, const struct ls_journal_entry *e)
 	struct ls_wire_item item = { 0 };
 	const char *why = NULL;
 	uint64_t skip;
-	int rc = ls_wire_item_unpack(row->data, row->len, &item, &why);
+	int rc = ls_wire_item_unpack_in(row->data, row->len, &s->scratch, &item, &why);
 
 	if (rc == -ENOMEM)
 		return rc;

@@ -31,6 +31,7 @@ struct ls_span {
 	uint64_t records; /* of all STEPS */
 	uint64_t bad; /* items that were left out since they do not decode */
 	struct ls_arena *arena;
+	struct ls_arena *scratch; /* to decode an item in; NULL: none was decoded */
 };
 
 /* Makes room; ends it (harmless on a zeroed one). */
