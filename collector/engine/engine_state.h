@@ -279,10 +279,8 @@ int32_t ls_job_chips(const struct ls_engine *e, const struct ls_job *j);
 void ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_worker_info *ret_info);
 
-/* Hosts, or slices, of the job's present attempt. */
-enum ls_job_place { LS_PLACE_HOST, LS_PLACE_SLICE };
-size_t ls_job_places(const struct ls_engine *e, const struct ls_job *j,
-	enum ls_job_place kind);
+/* Hosts of the job's present attempt; 0 without memory to count them. */
+size_t ls_job_hosts(const struct ls_engine *e, const struct ls_job *j);
 
 /* Workers of the job on the same host as this one, itself included. */
 size_t ls_job_neighbours(const struct ls_engine *e, const struct ls_job *j,

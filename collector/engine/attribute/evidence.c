@@ -57,6 +57,9 @@ struct evidence_window {
 	/* only rows that wait for this worker, so long at least; 0: all rows */
 	size_t slot;
 	double stall_s;
+	/* those rows: looked for once, and read for many workers */
+	const struct ls_live_row *live[EVIDENCE_ROWS_MAX];
+	size_t live_count;
 };
 
 /* A row of the window; NULL: it is another finding's, or no stall. */
@@ -101,7 +104,7 @@ evidence_excess(const struct ls_live_row *r, struct ls_suspect who)
 static void
 evidence_narrow(struct evidence_window *w, struct ls_suspect who, bool whole)
 {
-	double excess[EVIDENCE_ROWS_MAX], scratch[EVIDENCE_ROWS_MAX];
+	double excess[EVIDENCE_ROWS_MAX] = { 0 }, scratch[EVIDENCE_ROWS_MAX];
 	size_t n = w->end - w->first;
 	struct ls_span span;
 
@@ -194,9 +197,8 @@ evidence_mean(const struct evidence_window *w, const struct evidence_kind *kind,
 	double sum = 0, v;
 	size_t n = 0;
 
-	for (size_t i = w->first; i < w->end; i++) {
-		const struct ls_live_row *r = evidence_live(w, i);
-		const struct ls_cell *c = r == NULL ? NULL : ls_row_cell(r, slot);
+	for (size_t i = 0; i < w->live_count; i++) {
+		const struct ls_cell *c = ls_row_cell(w->live[i], slot);
 
 		if (c == NULL)
 			continue;
@@ -499,6 +501,9 @@ ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j,
 	for (size_t i = 0; i < j->count; i++)
 		g->clock_err_s =
 			fmax(g->clock_err_s, e->workers[j->slots[i]].clock_err_s);
+	for (size_t i = w.first; i < w.end; i++)
+		if (evidence_live(&w, i) != NULL)
+			w.live[w.live_count++] = evidence_live(&w, i);
 	for (size_t k = 0; k < sizeof(evidence_kinds) / sizeof(evidence_kinds[0]);
 		k++) {
 		const struct evidence_kind *kind = &evidence_kinds[k];

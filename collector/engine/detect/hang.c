@@ -250,7 +250,7 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 	f->workers_used = 0;
 	for (size_t i = 0; i < j->count; i++)
 		f->workers_used += !ls_worker_is_gone(&e->workers[j->slots[i]]);
-	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
+	f->hosts = (uint32_t)ls_job_hosts(e, j);
 	f->diagnosis = subject->diagnosis;
 	memcpy(f->evidence, subject->evidence, sizeof(f->evidence));
 	f->evidence_count = subject->evidence_count;

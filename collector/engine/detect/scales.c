@@ -16,8 +16,8 @@
  * 0.07 %) */
 #define SCALES_FLOOR (LS_NOTHING / LS_SIGMAS)
 
-/* The mean of twice as many steps varies less by 2 to this power: 1/2 where steps vary each for itself, 0 where all that
- * varies lasts; what is between them is assumed in the middle. */
+/* Means over twice as many steps vary less, by 2 to this power. Of steps that vary each for itself the power is 1/2; where
+ * all that varies lasts, it is 0. A length that has too few windows to know takes what is in the middle. */
 #define SCALES_FALL (LS_HALF * LS_HALF)
 
 #define SCALES_NONE SIZE_MAX

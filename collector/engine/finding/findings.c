@@ -212,7 +212,7 @@ ls_findings_present(const struct ls_engine *e, const struct ls_job *j,
 	f->workers_used = j->live_count > 0
 		? (uint32_t)ls_job_row(j, j->live_count - 1)->totals.used
 		: 0;
-	f->hosts = (uint32_t)ls_job_places(e, j, LS_PLACE_HOST);
+	f->hosts = (uint32_t)ls_job_hosts(e, j);
 }
 
 void

@@ -241,9 +241,8 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		"{s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}",
 		"id", j->name, "state", view_job_state(e, j), "asynchronous",
 		(int)j->replica.on, "attempt", (int)j->attempt, "slices",
-		(json_int_t)ls_job_places(e, j, LS_PLACE_SLICE), "hosts",
-		(json_int_t)ls_job_places(e, j, LS_PLACE_HOST), "workers",
-		(json_int_t)j->count, "workers_expected",
+		(json_int_t)j->slices.count, "hosts", (json_int_t)ls_job_hosts(e, j),
+		"workers", (json_int_t)j->count, "workers_expected",
 		j->world > 0 ? json_integer(j->world) : json_null(), "chips",
 		chips > 0 ? json_integer(chips) : json_null(), "step",
 		last == NULL ? json_null()

@@ -103,31 +103,20 @@ ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
 	}
 }
 
-static int
-roster_compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 size_t
-ls_job_places(const struct ls_engine *e, const struct ls_job *j, enum ls_job_place kind)
+ls_job_hosts(const struct ls_engine *e, const struct ls_job *j)
 {
-	const char **names = malloc((j->count + 1) * sizeof(*names));
-	size_t places = 0;
+	bool *seen = calloc(e->host_count + 1, sizeof(*seen));
+	size_t n = 0;
 
-	if (names == NULL)
-		return 0;
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_worker_info *w = &e->workers[j->slots[i]].info;
+	for (size_t i = 0; i < j->count && seen != NULL; i++) {
+		bool *host = &seen[e->workers[j->slots[i]].host];
 
-		names[i] = kind == LS_PLACE_HOST ? w->host : w->slice;
+		n += !*host;
+		*host = true;
 	}
-	if (j->count > 1)
-		qsort(names, j->count, sizeof(*names), roster_compare_names);
-	for (size_t i = 0; i < j->count; i++)
-		places += i == 0 || strcmp(names[i - 1], names[i]) != 0;
-	free(names);
-	return places;
+	free(seen);
+	return n;
 }
 
 size_t
