@@ -117,6 +117,26 @@ LS_TEST(all, a_cause_outlives_a_restart)
 	fake_job_free(next.job);
 }
 
+/* Whom a finding names depends on every clock of the job: it tells the worst. */
+LS_TEST(all, the_worst_clock_of_a_job_is_told)
+{
+	struct watched w = learned();
+	json_t *f;
+
+	ls_engine_clock(w.job->engine, w.job->workers[0].handle, 0.0001);
+	ls_engine_clock(w.job->engine, w.job->workers[5].handle, 0.0003);
+	ls_engine_clock(w.job->engine, w.job->workers[6].handle, 0.0002);
+	w.job->workers[3].slow = 1.2;
+	for (size_t i = 0; i < 60; i++)
+		step(&w, NULL);
+	f = fake_job_finding(w.job, 0);
+	ck_assert_double_eq_tol(
+		json_number_value(ls_json_at(f, "data_quality", "clock_err_ms")), 0.3,
+		1e-9);
+	json_decref(f);
+	fake_job_free(w.job);
+}
+
 /* Told 24 healthy steps after its end, when the detector is not yet sure of that. */
 LS_TEST(all, steps_after_the_end_dilute_nothing)
 {
