@@ -9,19 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Encrypted bytes that are being sent; data is NULL while nothing is being sent. */
-struct stream_out {
-	uint8_t *data;
-	size_t len, at;
-};
-
 struct ls_stream {
 	nng_stream *raw;
 	struct ls_tls_peer *tls; /* NULL: plain, and nothing below is used */
 	pthread_mutex_t lock;
 	/* Of the handshake. No callback: it fits into the socket, or the end comes. */
 	nng_aio *flight_aio;
-	struct stream_out flight;
+	struct ls_tls_bytes flight; /* data is NULL while nothing is being sent */
 	/* What is received. */
 	uint8_t *buf;
 	size_t len;
@@ -29,31 +23,19 @@ struct ls_stream {
 	/* What is sent. */
 	uint8_t early[LS_STREAM_EARLY_BYTES];
 	size_t early_bytes;
-	struct stream_out out;
+	struct ls_tls_bytes out; /* as flight */
 	size_t plain_bytes; /* that `out` stands for */
 };
 
 static void
-stream_forget(struct stream_out *o)
+stream_forget(struct ls_tls_bytes *o)
 {
 	free(o->data);
-	*o = (struct stream_out){ .data = NULL };
-}
-
-/* All that the peer has to send. */
-static int
-stream_take(struct ls_stream *s, struct stream_out *o)
-{
-	o->len = ls_tls_peer_waiting(s->tls);
-	o->data = malloc(o->len + 1);
-	if (o->data == NULL)
-		return NNG_ENOMEM;
-	ls_tls_peer_take(s->tls, o->data, o->len);
-	return 0;
+	*o = (struct ls_tls_bytes){ .data = NULL };
 }
 
 static void
-stream_push(struct ls_stream *s, struct stream_out *o, nng_aio *aio)
+stream_push(struct ls_stream *s, struct ls_tls_bytes *o, nng_aio *aio)
 {
 	nng_iov iov = { o->data + o->at, o->len - o->at };
 
@@ -73,8 +55,6 @@ stream_finish(nng_aio *aio, int rc)
 static int
 stream_fly(struct ls_stream *s)
 {
-	int rc;
-
 	if (ls_tls_peer_waiting(s->tls) == 0)
 		return 0;
 	if (s->flight.data != NULL) {
@@ -85,10 +65,9 @@ stream_fly(struct ls_stream *s)
 			return NNG_EPROTO;
 		stream_forget(&s->flight);
 	}
-	rc = stream_take(s, &s->flight);
-	if (rc == 0)
-		stream_push(s, &s->flight, s->flight_aio);
-	return rc;
+	s->flight = ls_tls_peer_take(s->tls);
+	stream_push(s, &s->flight, s->flight_aio);
+	return 0;
 }
 
 int
@@ -211,7 +190,7 @@ stream_encrypt(struct ls_stream *s, const nng_iov *iov, unsigned count)
 		s->early_bytes += len;
 		rc = 0;
 	} else if (rc == 0) {
-		rc = stream_take(s, &s->out);
+		s->out = ls_tls_peer_take(s->tls);
 	}
 	free(plain);
 	s->plain_bytes = len;

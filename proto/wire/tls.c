@@ -21,8 +21,9 @@
 
 /* The keys of session tickets: a name, and keys for HMAC and AES. */
 #define TLS_TICKET_BYTES 80
-/* buffers that had so much are made small again */
-#define TLS_KEEP_BYTES 4096
+/* The largest record that a collector writes, most answers fit: OpenSSL takes memory for
+ * one each time, and so much has malloc at hand. The least that OpenSSL allows. */
+#define TLS_RECORD_BYTES 512
 #define TLS_LINE_BYTES (LS_TLS_TEXT_MAX_BYTES + LS_PATH_MAX_BYTES)
 #define TLS_HANDSHAKE 0x16 /* the type of the first record of either side, */
 #define TLS_ALERT 0x15 /* or of this one */
@@ -35,6 +36,7 @@ struct ls_tls {
 	char path[TLS_FILES][LS_PATH_MAX_BYTES];
 	uint8_t contents[TLS_TICKET_BYTES]; /* a secret digest of all files */
 	SSL_CTX *ctx;
+	BIO_METHOD *memory; /* of all peers */
 	SSL_SESSION *session; /* of an agent: to resume */
 	uint64_t generation; /* of ctx */
 	char problem[TLS_LINE_BYTES]; /* with the files, "": none */
@@ -44,6 +46,7 @@ struct ls_tls {
 struct ls_tls_peer {
 	struct ls_tls *tls;
 	SSL *ssl;
+	struct ls_tls_bytes in, out;
 	bool begun;
 	bool heard; /* something came after the handshake */
 	uint64_t generation;
@@ -362,6 +365,8 @@ tls_new_context(const struct ls_tls *t)
 #endif
 	(void)SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION); /* cannot fail */
 	(void)SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
+	if (t->side == LS_TLS_COLLECTOR)
+		(void)SSL_CTX_set_max_send_fragment(ctx, TLS_RECORD_BYTES);
 	if (t->side != LS_TLS_WEB)
 		SSL_CTX_set_verify(ctx,
 			SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
@@ -435,6 +440,66 @@ ls_tls_look(struct ls_tls *t)
 	return rc;
 }
 
+/* --- memory as a BIO ------------------------------------------------------ */
+
+/*
+ * OpenSSL's own keeps five pieces of memory for each direction. With 10,000 connections
+ * none of them is in a cache when a report comes; these are gone between two reports.
+ */
+
+static bool
+tls_append(struct ls_tls_bytes *b, const void *bytes, size_t len)
+{
+	uint8_t *data = realloc(b->data, b->len + len);
+
+	if (data == NULL)
+		return false;
+	memcpy(data + b->len, bytes, len);
+	b->data = data;
+	b->len += len;
+	return true;
+}
+
+static int
+tls_on_bio_read(BIO *bio, char *buf, size_t size, size_t *ret_len)
+{
+	struct ls_tls_bytes *in = &((struct ls_tls_peer *)BIO_get_data(bio))->in;
+	size_t left = in->len - in->at, n = size < left ? size : left;
+
+	if (n > 0)
+		memcpy(buf, in->data + in->at, n);
+	in->at += n;
+	if (n == left) {
+		free(in->data);
+		*in = (struct ls_tls_bytes){ .data = NULL };
+	}
+	if (n == 0)
+		BIO_set_retry_read(bio); /* later, when more came */
+	*ret_len = n;
+	return n > 0;
+}
+
+static int
+tls_on_bio_write(BIO *bio, const char *bytes, size_t len, size_t *ret_len)
+{
+	struct ls_tls_peer *p = BIO_get_data(bio);
+
+	BIO_clear_retry_flags(bio); /* of reading: no memory is final */
+	*ret_len = len;
+	return tls_append(&p->out, bytes, len);
+}
+
+static long
+tls_on_bio_ctrl(BIO *bio, int command, long number, void *arg)
+{
+	(void)bio;
+	(void)number;
+	(void)arg;
+	return command == BIO_CTRL_FLUSH;
+}
+
+/* --- opening -------------------------------------------------------------- */
+
 /* Nothing is read yet. *ret_tls is for ls_tls_close, whatever is returned. */
 static int
 tls_new(enum ls_tls_side side, const char *dir, const char *name,
@@ -445,6 +510,11 @@ tls_new(enum ls_tls_side side, const char *dir, const char *name,
 
 	/* Settings of this machine for other programs have no say. */
 	if (t != NULL && OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) == 1)
+		t->memory = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "memory");
+	if (t != NULL && t->memory != NULL &&
+		BIO_meth_set_read_ex(t->memory, tls_on_bio_read) == 1 &&
+		BIO_meth_set_write_ex(t->memory, tls_on_bio_write) == 1 &&
+		BIO_meth_set_ctrl(t->memory, tls_on_bio_ctrl) == 1)
 		rc = ls_text_copy(t->dir, sizeof(t->dir), dir);
 	if (rc == 0)
 		rc = ls_text_copy(t->name, sizeof(t->name), name);
@@ -534,6 +604,7 @@ ls_tls_close(struct ls_tls *t)
 		return;
 	SSL_SESSION_free(t->session);
 	SSL_CTX_free(t->ctx);
+	BIO_meth_free(t->memory);
 	OPENSSL_cleanse(t->contents, sizeof(t->contents));
 	free(t);
 }
@@ -558,19 +629,20 @@ int
 ls_tls_peer_new(struct ls_tls *t, const char *host, struct ls_tls_peer **ret_peer)
 {
 	struct ls_tls_peer *p = calloc(1, sizeof(*p));
-	BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
+	BIO *bio = BIO_new(t->memory);
 
 	if (p != NULL)
 		p->ssl = SSL_new(t->ctx);
-	if (p == NULL || p->ssl == NULL || in == NULL || out == NULL ||
+	if (p == NULL || p->ssl == NULL || bio == NULL ||
 		(host != NULL && tls_expect(p->ssl, host) != 1) ||
 		SSL_set_app_data(p->ssl, p) != 1) {
-		BIO_free(in);
-		BIO_free(out);
+		BIO_free(bio);
 		ls_tls_peer_free(p);
 		return -ENOMEM;
 	}
-	SSL_set_bio(p->ssl, in, out);
+	BIO_set_data(bio, p);
+	BIO_set_init(bio, 1);
+	SSL_set_bio(p->ssl, bio, bio);
 	p->tls = t;
 	p->generation = t->generation;
 	if (t->side == LS_TLS_COLLECTOR) {
@@ -602,6 +674,8 @@ ls_tls_peer_free(struct ls_tls_peer *p)
 		p->tls->session = session;
 	}
 	SSL_free(p->ssl);
+	free(p->in.data);
+	free(p->out.data);
 	free(p);
 }
 
@@ -626,15 +700,14 @@ ls_tls_peer_feed(struct ls_tls_peer *p, const uint8_t *bytes, size_t len)
 	if (!p->begun && bytes[0] != TLS_HANDSHAKE &&
 		!(agent && bytes[0] == TLS_ALERT)) {
 		if (!agent)
-			(void)BIO_write(SSL_get_wbio(p->ssl), alert, sizeof(alert));
+			(void)tls_append(&p->out, alert, sizeof(alert));
 		return tls_end(p, LS_TLS_PLAIN,
 			agent ? "does not speak TLS: give that collector --keys, or "
 				"remove --keys here"
 			      : "does not speak TLS: give that agent --keys");
 	}
 	p->begun = true;
-	return BIO_write(SSL_get_rbio(p->ssl), bytes, (int)len) == (int)len ? 0
-									    : -ENOMEM;
+	return tls_append(&p->in, bytes, len) ? 0 : -ENOMEM;
 }
 
 /* The handshake is over: who is it? */
@@ -703,40 +776,30 @@ tls_outcome(struct ls_tls_peer *p, int rc)
 	return tls_end(p, LS_TLS_CERTIFICATE, why);
 }
 
-/* An empty buffer that was large is replaced by a small one: it would stay large. */
-static void
-tls_renew(SSL *ssl, void (*set)(SSL *ssl, BIO *bio))
-{
-	BIO *bio = BIO_new(BIO_s_mem());
-
-	if (bio != NULL) /* else it stays */
-		set(ssl, bio);
-}
-
 int
 ls_tls_peer_read(struct ls_tls_peer *p, uint8_t *buf, size_t size, size_t *ret_len)
 {
 	size_t len = 0;
-	int rc;
+	int rc = 1;
 
 	*ret_len = 0;
 	if (p->told.fault != LS_TLS_NONE)
 		return -EPROTO;
-	ERR_clear_error();
+	if (ERR_peek_error() != 0) /* of others on this thread */
+		ERR_clear_error();
 	if (!p->told.ready) {
 		rc = SSL_do_handshake(p->ssl);
 		rc = rc == 1 ? tls_settle(p) : tls_outcome(p, rc);
 		if (rc != 0 || !p->told.ready)
 			return rc;
+		rc = 1;
 	}
-	do {
+	while (rc > 0 && len < size && ls_tls_peer_holds(p)) {
 		rc = SSL_read(p->ssl, buf + len, (int)(size - len));
 		len += rc > 0 ? (size_t)rc : 0;
-	} while (rc > 0 && len < size);
+	}
 	if (rc <= 0)
 		rc = tls_outcome(p, rc);
-	if (len > TLS_KEEP_BYTES && BIO_pending(SSL_get_rbio(p->ssl)) == 0)
-		tls_renew(p->ssl, SSL_set0_rbio);
 	p->heard = p->heard || len > 0;
 	*ret_len = len;
 	return rc < 0 && len == 0 ? rc : 0; /* the error comes again */
@@ -749,30 +812,30 @@ ls_tls_peer_write(struct ls_tls_peer *p, const uint8_t *buf, size_t len)
 		return -EPROTO;
 	if (!p->told.ready || (p->tls->side == LS_TLS_AGENT && !p->heard))
 		return -EAGAIN;
-	ERR_clear_error();
+	if (ERR_peek_error() != 0) /* of others on this thread */
+		ERR_clear_error();
 	return SSL_write(p->ssl, buf, (int)len) == (int)len ? 0 : -ENOMEM;
 }
 
 bool
 ls_tls_peer_holds(const struct ls_tls_peer *p)
 {
-	return SSL_has_pending(p->ssl) == 1 || BIO_pending(SSL_get_rbio(p->ssl)) > 0;
+	return p->in.data != NULL || SSL_has_pending(p->ssl) == 1;
 }
 
 size_t
 ls_tls_peer_waiting(const struct ls_tls_peer *p)
 {
-	return (size_t)BIO_pending(SSL_get_wbio(p->ssl));
+	return p->out.len;
 }
 
-void
-ls_tls_peer_take(struct ls_tls_peer *p, uint8_t *buf, size_t len)
+struct ls_tls_bytes
+ls_tls_peer_take(struct ls_tls_peer *p)
 {
-	int taken = BIO_read(SSL_get_wbio(p->ssl), buf, (int)len);
+	struct ls_tls_bytes taken = p->out;
 
-	LS_ASSERT(len == 0 || taken == (int)len);
-	if (len > TLS_KEEP_BYTES && ls_tls_peer_waiting(p) == 0)
-		tls_renew(p->ssl, SSL_set0_wbio);
+	p->out = (struct ls_tls_bytes){ .data = NULL };
+	return taken;
 }
 
 bool

@@ -80,6 +80,12 @@ struct ls_tls_told {
 	char why[LS_TLS_TEXT_MAX_BYTES];
 };
 
+/* Encrypted bytes, those before `at` are done with; data is NULL if there are none. */
+struct ls_tls_bytes {
+	uint8_t *data;
+	size_t len, at;
+};
+
 /*
  * Reads the keys of `side` in dir. name: of this host; "" for a collector. A failure is
  * logged: which file, what is wrong and how to fix it. dir "": plain, and *ret_tls is
@@ -147,8 +153,8 @@ int ls_tls_peer_write(struct ls_tls_peer *p, const uint8_t *buf,
 bool ls_tls_peer_holds(const struct ls_tls_peer *p);
 /* How many bytes there are to send. */
 size_t ls_tls_peer_waiting(const struct ls_tls_peer *p);
-/* Takes so many of them. */
-void ls_tls_peer_take(struct ls_tls_peer *p, uint8_t *buf, size_t len);
+/* Takes all of them. The caller frees data. */
+struct ls_tls_bytes ls_tls_peer_take(struct ls_tls_peer *p);
 
 /*
  * True if the certificate of the other side is still valid, by the files of now. Else the
