@@ -500,6 +500,8 @@
 /* --- sessions and storage of the collector -------------------------------- */
 /* rings whose records are numbered here */
 #define LS_RING_MAP_MAX LS_WORKERS_MAX
+/* of these, that never had a record and that no session holds */
+#define LS_RINGS_UNHEARD_MAX 4096u
 /* as LS_SESSION_GONE_NS: until another host's agent may speak of a ring */
 #define LS_RING_SILENT_US 120000000ll
 #define LS_SESSION_STALE_NS 10000000000ull /* ten beats: no longer live */

@@ -31,6 +31,7 @@
 #define LS_JOB_GROUP_NAME_BYTES                                                    \
 	(LS_ROLE_NAME_MAX_BYTES > LS_SLICE_NAME_MAX_BYTES ? LS_ROLE_NAME_MAX_BYTES \
 							  : LS_SLICE_NAME_MAX_BYTES)
+#define LS_JOB_GROUPS 5
 #define LS_JOB_LOST_MAX 64 /* processes of other attempts remembered a job */
 #define LS_RECENT_STEPS \
 	100 /* that views show as present; a job keeps as many at least, if there is memory */
@@ -99,7 +100,7 @@ struct ls_hang {
 };
 
 /* Workers of a job by a name that some of them share: their role, slice, rack, input
- * shard. */
+ * shard, and the stage, which stands before the first '-' of a role. */
 struct ls_job_groups {
 	/* number of the group by slot; of racks and shards LS_GROUP_NO: not told */
 	uint32_t *of;
@@ -128,8 +129,12 @@ struct ls_job {
 	int64_t first_us, last_us;
 	int64_t closed_us; /* when a step was closed, last */
 	uint32_t *slots; /* worker by slot */
-	struct ls_job_groups roles, slices, racks, shards;
-	struct ls_job_groups stages; /* what stands before the first '-' of roles */
+	union {
+		struct {
+			struct ls_job_groups roles, slices, racks, shards, stages;
+		};
+		struct ls_job_groups groups[LS_JOB_GROUPS]; /* the same */
+	};
 	struct ls_stages compare; /* of them */
 	size_t count, capacity;
 	struct ls_index rank_index; /* slots by rank */

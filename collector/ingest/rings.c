@@ -14,9 +14,11 @@ TAILQ_HEAD(rings_list, ls_ring);
 
 struct ls_rings {
 	size_t count, max;
+	size_t unheard_count;
 	uint64_t evicted;
 	struct ls_table by_id;
-	struct rings_list idle; /* least recent first */
+	/* least recent first; unheard: had no record when it was last asked for */
+	struct rings_list idle, unheard;
 	struct rings_list held; /* by sessions */
 	/* found last, or NULL: one report asks for one ring several times */
 	struct ls_ring *last;
@@ -42,8 +44,39 @@ ls_rings_new(size_t max)
 	t->max = max;
 	ls_table_init(&t->by_id, LS_RING_ID_BYTES);
 	TAILQ_INIT(&t->idle);
+	TAILQ_INIT(&t->unheard);
 	TAILQ_INIT(&t->held);
 	return t;
+}
+
+static bool
+rings_is_unheard(const struct ls_ring *r)
+{
+	return !r->seen && r->worker_id == 0;
+}
+
+/* Takes it out of its list; NULL: it is in none. */
+static void
+rings_unlink(struct ls_ring *r)
+{
+	if (r->list == NULL)
+		return;
+	TAILQ_REMOVE(r->list, r, link);
+	r->table->unheard_count -= r->list == &r->table->unheard;
+}
+
+/* Puts it at the end of the list in which it belongs now. */
+static void
+rings_place(struct ls_ring *r)
+{
+	struct ls_rings *t = r->table;
+
+	rings_unlink(r);
+	r->list = r->sessions > 0     ? &t->held
+		: rings_is_unheard(r) ? &t->unheard
+				      : &t->idle;
+	TAILQ_INSERT_TAIL(r->list, r, link);
+	t->unheard_count += r->list == &t->unheard;
 }
 
 static void
@@ -52,7 +85,7 @@ rings_remove(struct ls_rings *t, struct ls_ring *r)
 	if (t->last == r)
 		t->last = NULL;
 	ls_table_remove(&t->by_id, r);
-	TAILQ_REMOVE(r->sessions > 0 ? &t->held : &t->idle, r, link);
+	rings_unlink(r);
 	t->count--;
 	free(r);
 }
@@ -60,20 +93,45 @@ rings_remove(struct ls_rings *t, struct ls_ring *r)
 void
 ls_ring_hold(struct ls_ring *r)
 {
-	if (r->sessions++ > 0)
-		return;
-	TAILQ_REMOVE(&r->table->idle, r, link);
-	TAILQ_INSERT_TAIL(&r->table->held, r, link);
+	if (r->sessions++ == 0)
+		rings_place(r);
 }
 
 void
 ls_ring_release(struct ls_ring *r)
 {
 	LS_ASSERT(r->sessions > 0);
-	if (--r->sessions > 0)
-		return;
-	TAILQ_REMOVE(&r->table->held, r, link);
-	TAILQ_INSERT_TAIL(&r->table->idle, r, link);
+	if (--r->sessions == 0)
+		rings_place(r);
+}
+
+/* A ring that no session holds and that never had a record; NULL: none. */
+static struct ls_ring *
+rings_first_unheard(struct ls_rings *t)
+{
+	struct ls_ring *r;
+
+	while ((r = TAILQ_FIRST(&t->unheard)) != NULL && !rings_is_unheard(r))
+		rings_place(r); /* it had one since */
+	return r;
+}
+
+/* Forgets a ring where one more needs room; false: sessions hold all. */
+static bool
+rings_make_room(struct ls_rings *t)
+{
+	bool full = t->count >= t->max;
+	struct ls_ring *r = full || t->unheard_count >= LS_RINGS_UNHEARD_MAX
+		? rings_first_unheard(t)
+		: NULL;
+
+	if (r == NULL && full)
+		r = TAILQ_FIRST(&t->idle);
+	if (r == NULL)
+		return !full;
+	rings_remove(t, r);
+	t->evicted++;
+	return true;
 }
 
 void
@@ -81,6 +139,8 @@ ls_rings_free(struct ls_rings *t)
 {
 	if (t == NULL)
 		return;
+	while (!TAILQ_EMPTY(&t->unheard))
+		rings_remove(t, TAILQ_FIRST(&t->unheard));
 	while (!TAILQ_EMPTY(&t->idle))
 		rings_remove(t, TAILQ_FIRST(&t->idle));
 	LS_ASSERT(TAILQ_EMPTY(&t->held)); /* sessions go first */
@@ -97,8 +157,7 @@ ls_rings_find(struct ls_rings *t, const uint8_t *id)
 		return r;
 	r = ls_table_find(&t->by_id, id);
 	if (r != NULL) {
-		ls_ring_hold(r);
-		ls_ring_release(r); /* now the most recent one, unless it is held */
+		rings_place(r); /* now the most recent one */
 		t->last = r;
 	}
 	return r;
@@ -110,12 +169,8 @@ ls_rings_get(struct ls_rings *t, const uint8_t *id, struct ls_ring **ret_ring)
 	struct ls_ring *r = ls_rings_find(t, id);
 
 	if (r == NULL) {
-		if (t->count >= t->max && TAILQ_EMPTY(&t->idle))
+		if (!rings_make_room(t))
 			return -LS_ELIMIT;
-		if (t->count >= t->max) {
-			t->evicted++;
-			rings_remove(t, TAILQ_FIRST(&t->idle));
-		}
 		r = calloc(1, sizeof(*r));
 		if (r == NULL)
 			return -ENOMEM;
@@ -126,7 +181,7 @@ ls_rings_get(struct ls_rings *t, const uint8_t *id, struct ls_ring **ret_ring)
 			free(r);
 			return -ENOMEM;
 		}
-		TAILQ_INSERT_TAIL(&t->idle, r, link);
+		rings_place(r);
 		t->last = r; /* nobody else is the newest now */
 		t->count++;
 	}
@@ -141,6 +196,8 @@ ls_rings_each(struct ls_rings *t, void (*fn)(void *arg, struct ls_ring *ring),
 	struct ls_ring *r;
 
 	TAILQ_FOREACH (r, &t->idle, link)
+		fn(arg, r);
+	TAILQ_FOREACH (r, &t->unheard, link)
 		fn(arg, r);
 	TAILQ_FOREACH (r, &t->held, link)
 		fn(arg, r);

@@ -13,7 +13,8 @@
  * Owner:   the loop thread. Pure.
  * Units:   record indices from 0; us, the collector's clock.
  * Errors:  -ENOMEM; -LS_ELIMIT sessions hold all rings.
- * Limits:  the maximum given; when full, the ring that was released first makes room.
+ * Limits:  the maximum given, and LS_RINGS_UNHEARD_MAX without a record that no session
+ *          holds; when full, one of these makes room, else the ring that was released first.
  *          A ring that a session holds never does. LS_RING_SILENT_US.
  */
 #ifndef LS_COLLECTOR_RINGS_H
@@ -28,10 +29,11 @@
 
 struct ls_rings;
 
-/* One ring. Plain data, its owner's to change, but for the key and the link. */
+/* One ring. Plain data, its owner's to change, but for the key, the link and its list. */
 struct ls_ring {
 	uint8_t id[LS_RING_ID_BYTES]; /* first: the key */
 	TAILQ_ENTRY(ls_ring) link;
+	struct rings_list *list; /* that it is in */
 	struct ls_rings *table;
 	uint32_t sessions; /* that hold it */
 	int64_t worker_id; /* its row in state.db, which is on disk; 0: none yet */

@@ -10,39 +10,44 @@
 #define MEM_FIRST 16
 
 int
+ls_mem_resize(void **array, size_t count, size_t item_bytes)
+{
+	void *sized;
+
+	LS_ASSERT(count > 0 && item_bytes > 0);
+	sized = count > SIZE_MAX / item_bytes ? NULL
+					      : realloc(*array, count * item_bytes);
+	if (sized == NULL)
+		return -ENOMEM;
+	*array = sized;
+	return 0;
+}
+
+int
 ls_mem_grow(void **array, size_t count, size_t *capacity, size_t item_bytes)
 {
 	size_t wanted = *capacity == 0 ? MEM_FIRST : *capacity * 2;
-	void *grown;
+	int rc;
 
-	LS_ASSERT(item_bytes > 0);
 	if (count < *capacity)
 		return 0;
-	if (wanted < *capacity || wanted > SIZE_MAX / item_bytes)
-		return -ENOMEM;
-	grown = realloc(*array, wanted * item_bytes);
-	if (grown == NULL)
-		return -ENOMEM;
-	*array = grown;
-	*capacity = wanted;
-	return 0;
+	rc = wanted < *capacity ? -ENOMEM : ls_mem_resize(array, wanted, item_bytes);
+	if (rc == 0)
+		*capacity = wanted;
+	return rc;
 }
 
 int
 ls_mem_reserve(void **data, size_t *size, size_t bytes)
 {
-	void *grown;
+	int rc;
 
 	if (bytes <= *size)
 		return 0;
-	if (bytes > SIZE_MAX / 2)
-		return -ENOMEM;
-	grown = realloc(*data, bytes + bytes / 2);
-	if (grown == NULL)
-		return -ENOMEM;
-	*data = grown;
-	*size = bytes + bytes / 2;
-	return 0;
+	rc = bytes > SIZE_MAX / 2 ? -ENOMEM : ls_mem_resize(data, bytes + bytes / 2, 1);
+	if (rc == 0)
+		*size = bytes + bytes / 2;
+	return rc;
 }
 
 void *

@@ -80,7 +80,7 @@ struct ls_tls_told {
 	char why[LS_TLS_TEXT_MAX_BYTES];
 };
 
-/* Encrypted bytes, those before `at` are done with; data is NULL if there are none. */
+/* Encrypted bytes. The first `at` of them were read already; data is NULL if there are none. */
 struct ls_tls_bytes {
 	uint8_t *data;
 	size_t len, at;

@@ -5,6 +5,7 @@
 #include "collector/engine/detect/scales.h"
 #include "collector/engine/residual/stats.h"
 #include "proto/base/err.h"
+#include "proto/base/mem.h"
 
 #include <errno.h>
 #include <math.h>
@@ -26,26 +27,18 @@ ls_detect_fini(struct ls_detect *d)
 int
 ls_detect_reserve(struct ls_detect *d, size_t n)
 {
-	struct ls_detect_worker *w;
-	double *scratch;
-	float *near;
-	size_t capacity = d->capacity == 0 ? 8 : d->capacity;
+	size_t capacity = d->capacity == 0 ? 1 : d->capacity;
 
 	if (n > d->capacity) {
 		while (capacity < n)
 			capacity *= 2;
-		w = realloc(d->worker, capacity * sizeof(*w));
-		if (w == NULL)
+		if (ls_mem_resize((void **)&d->worker, capacity, sizeof(*d->worker)) !=
+				0 ||
+			ls_mem_resize((void **)&d->scratch, capacity,
+				sizeof(*d->scratch)) != 0 ||
+			ls_mem_resize((void **)&d->near, capacity, sizeof(*d->near)) !=
+				0)
 			return -ENOMEM;
-		d->worker = w;
-		scratch = realloc(d->scratch, capacity * sizeof(*scratch));
-		if (scratch == NULL)
-			return -ENOMEM;
-		d->scratch = scratch;
-		near = realloc(d->near, capacity * sizeof(*near));
-		if (near == NULL)
-			return -ENOMEM;
-		d->near = near;
 		d->capacity = capacity;
 	}
 	if (ls_detect_reserve_slices(d, 1) != 0)
@@ -62,15 +55,12 @@ int
 ls_detect_reserve_slices(struct ls_detect *d, size_t slices)
 {
 	size_t n = 1 + (slices > 1 ? slices : 0);
-	struct ls_detect_net *net;
 
 	if (n <= d->net_count)
 		return 0;
-	net = realloc(d->net, n * sizeof(*net));
-	if (net == NULL)
+	if (ls_mem_resize((void **)&d->net, n, sizeof(*d->net)) != 0)
 		return -ENOMEM;
-	memset(&net[d->net_count], 0, (n - d->net_count) * sizeof(*net));
-	d->net = net;
+	memset(&d->net[d->net_count], 0, (n - d->net_count) * sizeof(*d->net));
 	d->net_count = n;
 	return 0;
 }

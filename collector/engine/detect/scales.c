@@ -16,8 +16,8 @@
  * 0.07 %) */
 #define SCALES_FLOOR (LS_NOTHING / LS_SIGMAS)
 
-/* Means over twice as many steps vary less, by 2 to this power. Of steps that vary each for itself the power is 1/2; where
- * all that varies lasts, it is 0. A length that has too few windows to know takes what is in the middle. */
+/* Means over twice as many steps vary less, by 2 to this power. If each step varies for itself, the power is 1/2; if what
+ * varies lasts, it is 0. A length that has too few windows to know uses the value between: 1/4. */
 #define SCALES_FALL (LS_HALF * LS_HALF)
 
 #define SCALES_NONE SIZE_MAX
@@ -75,7 +75,7 @@ ls_scales_reset_worker(struct ls_scales *s, size_t slot)
 int
 ls_scales_reserve(struct ls_scales *s, size_t n)
 {
-	size_t capacity = s->capacity == 0 ? 8 : s->capacity;
+	size_t capacity = s->capacity == 0 ? 1 : s->capacity;
 	struct ls_scales grown = *s;
 
 	if (n <= s->capacity) {
@@ -86,8 +86,7 @@ ls_scales_reserve(struct ls_scales *s, size_t n)
 		capacity *= 2;
 	grown.row = malloc(LS_SCALES_ROWS * capacity * sizeof(*grown.row));
 	grown.named = calloc(capacity, sizeof(*grown.named));
-	grown.scratch = malloc((capacity + SCALES_SAMPLE * LS_SCALES_PAST) *
-		sizeof(*grown.scratch));
+	grown.scratch = malloc(capacity * sizeof(*grown.scratch));
 	if (grown.row == NULL || grown.named == NULL || grown.scratch == NULL) {
 		free(grown.row);
 		free(grown.named);

@@ -3,6 +3,7 @@
 #include "collector/engine/detect/stage.h"
 #include "collector/engine/detect/detect_channel.h"
 #include "collector/engine/residual/stats.h"
+#include "proto/base/mem.h"
 
 #include <errno.h>
 #include <math.h>
@@ -49,7 +50,6 @@ int
 ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *of,
 	size_t count, size_t n)
 {
-	struct ls_stage *stage;
 	uint32_t *counts;
 
 	if (count < 2 || count > LS_STAGES_MAX) {
@@ -57,15 +57,14 @@ ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *of,
 		return 0;
 	}
 	counts = calloc(2 * count, sizeof(*counts));
-	stage = counts == NULL ? NULL : realloc(s->stage, count * sizeof(*stage));
-	if (stage == NULL) {
+	if (counts == NULL ||
+		ls_mem_resize((void **)&s->stage, count, sizeof(*s->stage)) != 0) {
 		free(counts);
 		stages_drop(s, d);
 		return -ENOMEM;
 	}
-	s->stage = stage;
 	if (count > s->count)
-		memset(&stage[s->count], 0, (count - s->count) * sizeof(*stage));
+		memset(&s->stage[s->count], 0, (count - s->count) * sizeof(*s->stage));
 	s->count = count;
 	stages_choose(s, of, n, counts, counts + count);
 	free(counts);

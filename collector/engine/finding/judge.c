@@ -26,16 +26,34 @@
 /* rotations that are waited for after a restart: half as many events take twice the steps */
 #define JUDGE_ROTATION_ROUNDS (1 / LS_HALF)
 
+/* Twice the room for rows that are kept, up to LS_LIVE_STEPS; without memory it stays as it is. */
+static void
+judge_widen(struct ls_job *j)
+{
+	size_t capacity = j->live_capacity == 0 ? 1 : 2 * j->live_capacity;
+	struct ls_live_row *live;
+
+	if (capacity > LS_LIVE_STEPS)
+		return;
+	live = malloc(capacity * sizeof(*live));
+	if (live == NULL)
+		return;
+	for (size_t i = 0; i < j->live_count; i++)
+		live[i] = *ls_job_row(j, i);
+	free(j->live);
+	j->live = live;
+	j->live_capacity = capacity;
+	j->live_head = j->live_count;
+}
+
 /* Keeps a judged row; the oldest one makes room. */
 static void
 judge_keep(struct ls_job *j, struct ls_live_row *kept)
 {
 	struct ls_live_row *slot;
 
-	if (j->live == NULL) {
-		j->live = calloc(LS_LIVE_STEPS, sizeof(*j->live));
-		j->live_capacity = j->live == NULL ? 0 : LS_LIVE_STEPS;
-	}
+	if (j->live_count == j->live_capacity)
+		judge_widen(j);
 	if (j->live_capacity == 0) {
 		ls_steps_drop(&j->steps, &kept->row);
 		return;

@@ -149,15 +149,6 @@ roster_release_workers(struct ls_engine *e, struct ls_job *j)
 
 /* Drops what belongs to one attempt. */
 static void
-roster_free_groups(struct ls_job_groups *g)
-{
-	free(g->of);
-	free(g->names);
-	ls_index_fini(&g->index);
-	*g = (struct ls_job_groups){ 0 };
-}
-
-static void
 roster_reset_job(struct ls_job *j)
 {
 	while (j->live_count > 0)
@@ -170,18 +161,15 @@ roster_reset_job(struct ls_job *j)
 	ls_scales_fini(&j->scales);
 	ls_rhythm_fini(&j->rhythm);
 	ls_index_fini(&j->rank_index);
-	ls_index_fini(&j->roles.index);
-	ls_index_fini(&j->slices.index);
-	ls_index_fini(&j->racks.index);
-	ls_index_fini(&j->shards.index);
-	ls_index_fini(&j->stages.index);
+	for (unsigned g = 0; g < LS_JOB_GROUPS; g++) {
+		ls_index_fini(&j->groups[g].index);
+		j->groups[g].count = 0;
+	}
 	ls_stages_fini(&j->compare);
 	free(j->live);
 	j->live = NULL;
 	j->live_capacity = j->live_count = j->live_head = 0;
 	j->count = 0;
-	j->roles.count = j->slices.count = j->racks.count = j->shards.count =
-		j->stages.count = 0;
 	j->world = j->world_least = j->rank_most = 0;
 	j->gone = j->twins = 0;
 	j->has_refused = j->has_slices = false;
@@ -200,11 +188,10 @@ ls_job_fini(struct ls_job *j)
 	roster_reset_job(j);
 	ls_blame_fini(&j->room);
 	free(j->slots);
-	roster_free_groups(&j->roles);
-	roster_free_groups(&j->slices);
-	roster_free_groups(&j->racks);
-	roster_free_groups(&j->shards);
-	roster_free_groups(&j->stages);
+	for (unsigned g = 0; g < LS_JOB_GROUPS; g++) {
+		free(j->groups[g].of);
+		free(j->groups[g].names);
+	}
 	free(j->residuals);
 	free(j->recent);
 	free(j->slice_nets);
@@ -356,30 +343,11 @@ ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us,
 	return 0;
 }
 
-static int
-roster_widen_groups(struct ls_job_groups *g, size_t capacity)
-{
-	uint32_t *of = realloc(g->of, capacity * sizeof(*of));
-	char(*names)[LS_JOB_GROUP_NAME_BYTES];
-
-	if (of == NULL)
-		return -ENOMEM;
-	g->of = of;
-	names = realloc(g->names, capacity * sizeof(*names));
-	if (names == NULL)
-		return -ENOMEM;
-	g->names = names;
-	return 0;
-}
-
 /* Room for one more worker in the job's arrays by slot. */
 static int
 roster_reserve_slot(struct ls_job *j)
 {
-	size_t capacity = j->capacity == 0 ? 16 : j->capacity * 2;
-	uint32_t *slots;
-	struct ls_blame *residuals;
-	struct ls_blame_net *nets;
+	size_t capacity = j->capacity == 0 ? 1 : j->capacity * 2;
 	struct ls_recent_table *recent;
 
 	if (j->count < j->capacity)
@@ -389,26 +357,21 @@ roster_reserve_slot(struct ls_job *j)
 		return -ENOMEM;
 	free(j->recent);
 	j->recent = recent;
-	slots = realloc(j->slots, capacity * sizeof(*slots));
-	if (slots == NULL)
+	if (ls_mem_resize((void **)&j->slots, capacity, sizeof(*j->slots)) != 0 ||
+		ls_mem_resize((void **)&j->slice_nets, capacity,
+			sizeof(*j->slice_nets)) != 0 ||
+		ls_mem_resize((void **)&j->residuals, capacity,
+			sizeof(*j->residuals)) != 0 ||
+		ls_blame_reserve(&j->room, capacity) != 0)
 		return -ENOMEM;
-	j->slots = slots;
-	nets = realloc(j->slice_nets, capacity * sizeof(*nets));
-	if (nets == NULL)
-		return -ENOMEM;
-	j->slice_nets = nets;
-	residuals = realloc(j->residuals, capacity * sizeof(*residuals));
-	if (residuals == NULL)
-		return -ENOMEM;
-	j->residuals = residuals;
-	if (roster_widen_groups(&j->roles, capacity) != 0 ||
-		roster_widen_groups(&j->slices, capacity) != 0 ||
-		roster_widen_groups(&j->racks, capacity) != 0 ||
-		roster_widen_groups(&j->shards, capacity) != 0 ||
-		roster_widen_groups(&j->stages, capacity) != 0)
-		return -ENOMEM;
-	if (ls_blame_reserve(&j->room, capacity) != 0)
-		return -ENOMEM;
+	for (unsigned i = 0; i < LS_JOB_GROUPS; i++) {
+		struct ls_job_groups *g = &j->groups[i];
+
+		if (ls_mem_resize((void **)&g->of, capacity, sizeof(*g->of)) != 0 ||
+			ls_mem_resize((void **)&g->names, capacity,
+				sizeof(*g->names)) != 0)
+			return -ENOMEM;
+	}
 	j->capacity = capacity;
 	return 0;
 }

@@ -45,8 +45,8 @@ steps_find(const struct ls_steps *s, uint64_t step)
 	return lo;
 }
 
-/* Room for n cells; new ones are absent, and nothing else is said of them: ten thousand
- * are much to write to. */
+/* Room for n cells. Those of workers that do not report are never written to: then they take no memory
+ * where the allocator has zeroed pages. */
 static int
 steps_widen(struct ls_steps *s, struct ls_row *row, size_t n)
 {
@@ -54,12 +54,13 @@ steps_widen(struct ls_steps *s, struct ls_row *row, size_t n)
 
 	if (row->cell_count >= n)
 		return 0;
-	cells = realloc(row->cells, n * sizeof(*cells));
+	cells = calloc(n, sizeof(*cells));
 	if (cells == NULL)
 		return -ENOMEM;
+	if (row->cell_count > 0)
+		memcpy(cells, row->cells, row->cell_count * sizeof(*cells));
+	free(row->cells);
 	s->held += n - row->cell_count;
-	for (size_t i = row->cell_count; i < n; i++)
-		cells[i].present = false;
 	row->cells = cells;
 	row->cell_count = n;
 	return 0;
@@ -98,13 +99,16 @@ steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now
 	rc = steps_reserve(s);
 	if (rc != 0)
 		return rc;
-	row.cells = s->spare;
-	s->spare = NULL;
-	rc = steps_widen(s, &row, n);
-	if (rc != 0) {
-		free(row.cells);
-		return rc;
+	if (s->spare_count == n) {
+		row.cells = s->spare;
+		row.cell_count = n;
+		s->held += n;
+		s->spare = NULL;
+		s->spare_count = 0;
 	}
+	rc = steps_widen(s, &row, n);
+	if (rc != 0)
+		return rc;
 	memmove(&s->rows[at + 1], &s->rows[at], (s->count - at) * sizeof(*s->rows));
 	s->rows[at] = row;
 	s->count++;
@@ -364,8 +368,12 @@ ls_steps_drop(struct ls_steps *s, struct ls_row *row)
 void
 ls_steps_give_back(struct ls_steps *s, struct ls_row *row)
 {
+	for (size_t i = 0; i < row->cell_count; i++)
+		if (row->cells[i].present)
+			row->cells[i].present = false;
 	s->held -= row->cell_count;
 	free(s->spare);
 	s->spare = row->cells;
+	s->spare_count = row->cell_count;
 	*row = (struct ls_row){ 0 };
 }

@@ -79,8 +79,9 @@ struct ls_steps {
 	size_t count, capacity;
 	bool any_closed;
 	uint64_t last_closed;
-	/* of a row that is over, for the next one; NULL: none */
+	/* of a row that is over, all absent, for the next one; NULL: none */
 	struct ls_cell *spare;
+	size_t spare_count;
 	size_t held; /* cells of open rows, and of rows that were taken out */
 };
 

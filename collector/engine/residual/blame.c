@@ -2,6 +2,7 @@
 #include "config.h"
 #include "collector/engine/residual/blame.h"
 #include "collector/engine/residual/stats.h"
+#include "proto/base/mem.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,26 +12,19 @@
 int
 ls_blame_reserve(struct ls_blame_room *room, size_t n)
 {
-	double *a;
-	uint32_t *index;
-
 	if (n <= room->capacity)
 		return 0;
-	a = realloc(room->a, 4 * n * sizeof(*a));
-	if (a == NULL)
+	if (ls_mem_resize((void **)&room->a, 4 * n, sizeof(*room->a)) != 0 ||
+		ls_mem_resize((void **)&room->index, 5 * n + 2, sizeof(*room->index)) !=
+			0)
 		return -ENOMEM;
-	room->a = a;
-	index = realloc(room->index, (5 * n + 2) * sizeof(*index));
-	if (index == NULL)
-		return -ENOMEM;
-	room->index = index;
-	room->b = a + n;
-	room->c = a + 2 * n;
-	room->d = a + 3 * n;
-	room->sorted = index + n;
-	room->start = index + 2 * n;
-	room->by_slice = index + 3 * n + 1;
-	room->slice_start = index + 4 * n + 1;
+	room->b = room->a + n;
+	room->c = room->a + 2 * n;
+	room->d = room->a + 3 * n;
+	room->sorted = room->index + n;
+	room->start = room->index + 2 * n;
+	room->by_slice = room->index + 3 * n + 1;
+	room->slice_start = room->index + 4 * n + 1;
 	room->role_count = room->slice_count = 0; /* to be grouped again */
 	room->capacity = n;
 	return 0;

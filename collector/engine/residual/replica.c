@@ -5,6 +5,7 @@
 #include "collector/engine/attribute/evidence.h"
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/residual/stats.h"
+#include "proto/base/mem.h"
 
 #include <errno.h>
 #include <math.h>
@@ -222,27 +223,23 @@ static bool
 replica_reserve(struct ls_job *j)
 {
 	struct ls_replica *r = &j->replica;
-	struct ls_replica_worker *worker;
-	struct ls_replica_line *line;
 
 	if (r->capacity < j->capacity) {
-		worker = realloc(r->worker, j->capacity * sizeof(*worker));
-		if (worker == NULL)
+		if (ls_mem_resize((void **)&r->worker, j->capacity,
+			    sizeof(*r->worker)) != 0)
 			return false;
-		memset(&worker[r->capacity], 0,
-			(j->capacity - r->capacity) * sizeof(*worker));
-		r->worker = worker;
+		memset(&r->worker[r->capacity], 0,
+			(j->capacity - r->capacity) * sizeof(*r->worker));
 		r->capacity = j->capacity;
 	}
 	if (r->lines < j->roles.count) {
-		line = realloc(r->line, j->roles.count * sizeof(*line));
-		if (line == NULL)
+		if (ls_mem_resize((void **)&r->line, j->roles.count,
+			    sizeof(*r->line)) != 0)
 			return false;
-		for (size_t i = r->lines; i < j->roles.count; i++)
+		for (; r->lines < j->roles.count; r->lines++)
 			for (size_t b = 0; b < LS_REPLICA_BINS; b++)
-				line[i].load[b] = line[i].own_s[b] = NAN;
-		r->line = line;
-		r->lines = j->roles.count;
+				r->line[r->lines].load[b] = r->line[r->lines].own_s[b] =
+					NAN;
 	}
 	return true;
 }

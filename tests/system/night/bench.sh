@@ -25,6 +25,7 @@ declare -A options_of=(
 	[bench_memory.py]='--jobs 2 --hosts 50 --seconds 10'
 	[bench_noise.py]='--seed 1 --only iid --steps 300'
 	[bench_peers.py]='--runs 1 --scale 0.02'
+	[bench_sensitivity.py]='--values' # it builds the tree for each of them
 	[bench_recorded.py]='--help' # it needs a recording: tests/unit/deploy/check_recorded.py makes one
 )
 

@@ -113,6 +113,7 @@ LS_TEST(intake, a_ring_that_was_forgotten_keeps_its_worker)
 	for (i = 0; i < LS_RING_MAP_MAX; i++) {
 		memcpy(id + 1, &i, sizeof(i));
 		ck_assert_int_eq(ls_rings_get(core.rings, id, &ring), 0);
+		ring->seen = true; /* one that has a record */
 	}
 	ck_assert_ptr_null(ls_rings_find(core.rings, a.ring_id));
 	ls_test_agent_steps(&a, 2, 5, 3);

@@ -456,6 +456,58 @@ LS_TEST(rings, the_ring_silent_for_longest_makes_room)
 	ls_rings_free(t);
 }
 
+/* The greatest number of rings is far away. */
+LS_TEST(rings, rings_without_a_record_make_room_for_each_other)
+{
+	struct ls_rings *t = ls_rings_new(LS_RING_MAP_MAX);
+	uint8_t id[LS_RING_ID_BYTES] = { 0 };
+	struct ls_ring *r, *held;
+	uint32_t i;
+
+	id[0] = 2; /* one that a session holds, two that have records */
+	ck_assert_int_eq(ls_rings_get(t, id, &held), 0);
+	ls_ring_hold(held);
+	id[0] = 3;
+	ck_assert_int_eq(ls_rings_get(t, id, &r), 0);
+	r->seen = true;
+	id[0] = 4;
+	ck_assert_int_eq(ls_rings_get(t, id, &r), 0);
+	r->worker_id = 7;
+	id[0] = 1;
+	for (i = 0; i < 3 * LS_RINGS_UNHEARD_MAX; i++) {
+		memcpy(id + 1, &i, sizeof(i));
+		ck_assert_int_eq(ls_rings_get(t, id, &r), 0);
+	}
+	ck_assert_uint_eq(ls_rings_count(t), 3 + LS_RINGS_UNHEARD_MAX);
+	ck_assert_uint_eq(ls_rings_evicted(t), 2 * LS_RINGS_UNHEARD_MAX);
+	ck_assert_ptr_eq(ls_rings_find(t, id), r); /* the newest */
+	memset(id, 0, sizeof(id));
+	for (uint8_t k = 2; k <= 4; k++) {
+		id[0] = k;
+		ck_assert_ptr_nonnull(ls_rings_find(t, id));
+	}
+	ls_ring_release(held);
+	ls_rings_free(t);
+}
+
+/* Of those that had records since they came, none makes room before the map is full. */
+LS_TEST(rings, rings_with_records_make_room_when_all_places_are_taken)
+{
+	struct ls_rings *t = ls_rings_new(2 * LS_RINGS_UNHEARD_MAX);
+	uint8_t id[LS_RING_ID_BYTES] = { 0 };
+	struct ls_ring *r;
+	uint32_t i;
+
+	for (i = 0; i <= 2 * LS_RINGS_UNHEARD_MAX; i++) {
+		ck_assert_uint_eq(ls_rings_evicted(t), 0);
+		memcpy(id, &i, sizeof(i));
+		ck_assert_int_eq(ls_rings_get(t, id, &r), 0);
+		r->seen = true;
+	}
+	ck_assert_uint_eq(ls_rings_evicted(t), 1);
+	ls_rings_free(t);
+}
+
 LS_TEST(rings, a_ring_is_one_hosts_until_it_ends_or_nobody_speaks)
 {
 	struct ls_ring r = { .info = { .host = "h1" } };

@@ -432,6 +432,26 @@ LS_TEST(meeting, part_of_a_record_is_held)
 	ck_assert(!ls_tls_peer_holds(c));
 }
 
+/* So an answer takes little memory, whatever a report's record took. */
+LS_TEST(meeting, records_of_a_collector_are_short)
+{
+	uint8_t data[2000] = { 0 }, bytes[4096];
+	size_t len, records = 0, at;
+
+	both();
+	meet_well(70000);
+	ck_assert_int_eq(ls_tls_peer_write(c, data, sizeof(data)), 0);
+	len = take(c, bytes, sizeof(bytes));
+	for (at = 0; at + 5 <= len; records++) {
+		size_t length = (size_t)bytes[at + 3] << 8 | bytes[at + 4];
+
+		ck_assert_uint_le(length, 512 + 17); /* its kind and its tag */
+		at += 5 + length;
+	}
+	ck_assert_uint_eq(at, len);
+	ck_assert_uint_eq(records, 4);
+}
+
 static const char *const strangers[] = { "GET / HTTP/1.1\r\n\r\n",
 	"\x16\x03\x01\x40\x00 a long one that never was",
 	"\x16\x03\x01\x00\x05\x01\xff\xff\xff\xff", "\xff" };

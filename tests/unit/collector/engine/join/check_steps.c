@@ -6,7 +6,9 @@
 #include "tests/support/harness.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static struct ls_record
 record_of(uint64_t step)
@@ -100,6 +102,53 @@ LS_TEST(all, room_of_rows_that_were_taken_out_is_used_again)
 	}
 	ls_steps_fini(&s);
 	ck_assert_uint_eq(s.held, 0);
+}
+
+LS_TEST(all, room_of_a_row_that_is_over_has_no_records)
+{
+	struct ls_steps s = { 0 };
+	struct ls_row row;
+
+	ck_assert_int_eq(put(&s, 0, 3, 1), 0);
+	ck_assert_int_eq(put(&s, 2, 3, 1), 0);
+	ls_steps_take_oldest(&s, &row);
+	ls_steps_give_back(&s, &row);
+	ck_assert_int_eq(put(&s, 1, 3, 2), 0);
+	ls_steps_take_oldest(&s, &row);
+	ck_assert(!row.cells[0].present && row.cells[1].present &&
+		!row.cells[2].present);
+	ls_steps_give_back(&s, &row);
+	ck_assert_int_eq(put(&s, 3, 4, 3), 0); /* one more worker: other room */
+	ls_steps_take_oldest(&s, &row);
+	ck_assert(!row.cells[1].present && row.cells[3].present);
+	ls_steps_drop(&s, &row);
+	ck_assert_uint_eq(s.held, 0);
+	ls_steps_fini(&s);
+}
+
+static size_t
+resident_bytes(void)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	size_t all, resident;
+
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fscanf(f, "%zu %zu", &all, &resident), 2);
+	ck_assert_int_eq(fclose(f), 0);
+	return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* 64 rows of 16,384 workers, of which one reports: 118 MiB of cells. */
+LS_TEST(all, workers_that_do_not_report_take_no_memory)
+{
+	struct ls_steps s = { 0 };
+	size_t before = resident_bytes(), after;
+
+	for (uint64_t step = 0; step < 64; step++)
+		ck_assert_int_eq(put(&s, 16383, 16384, step), 0);
+	after = resident_bytes();
+	ck_assert_uint_lt(after, before + (8u << 20));
+	ls_steps_fini(&s);
 }
 
 LS_TEST(all, workers_may_join_an_open_row)
