@@ -434,7 +434,7 @@
 #define LS_OPEN_CELLS_MAX (1024u * 1024)
 /* closed steps a job kept for page and heatmap */
 #define LS_LIVE_STEPS 1024
-/* workers x steps in memory, of all jobs together: of the most agents the newest 100
+/* (2 + workers) x steps in memory, of all jobs together: of the most agents the newest 100
  * steps, and what is open */
 #define LS_CELLS_MAX (112u * LS_AGENTS_MAX)
 /* named in a finding about a group; it counts all of them */

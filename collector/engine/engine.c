@@ -361,12 +361,10 @@ ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r
 }
 
 void
-ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count, int64_t now_us)
+ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count)
 {
 	struct ls_engine_worker *w = ls_engine_find_worker(e, worker);
 
-	/* a gap has no effect in time: the steps of it close without the worker */
-	(void)now_us;
 	e->stats.gaps += count;
 	if (w == NULL)
 		return;

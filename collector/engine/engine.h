@@ -28,7 +28,7 @@
 #include "proto/ring/ring.h"
 
 /* Changes when the same inputs give other findings; each finding names it. */
-#define LS_ENGINE_VERSION "21"
+#define LS_ENGINE_VERSION "22"
 #define LS_NO_WORKER UINT32_MAX
 
 struct ls_engine;
@@ -121,8 +121,7 @@ int ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_recor
 
 /* Records of a worker that are lost: it is not expected in those steps, and never
  * counts as fast. */
-void ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count,
-	int64_t now_us);
+void ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count);
 
 /*
  * A worker's process ended (how: enum ls_end_how): it is no longer expected.

@@ -80,7 +80,7 @@ struct ls_engine_worker {
 	double clock_err_s; /* NaN = not told */
 };
 
-/* A closed step, kept for views and evidence. */
+/* A closed step, kept for views and evidence; LS_STEPS_ROW_CELLS counts its size. */
 struct ls_live_row {
 	struct ls_row row; /* owns its cells */
 	struct ls_blame_step totals;
@@ -210,6 +210,10 @@ ls_job_is_simulated(const struct ls_engine *e, const struct ls_job *j)
 	return j->count > 0 && e->workers[j->slots[0]].info.simulated;
 }
 
+_Static_assert(sizeof(struct ls_live_row) <=
+		LS_STEPS_ROW_CELLS * sizeof(struct ls_cell),
+	"a row is counted as so many cells");
+
 /* Row i of the live window, 0 = oldest. */
 static inline const struct ls_live_row *
 ls_job_row(const struct ls_job *j, size_t i)
@@ -218,12 +222,12 @@ ls_job_row(const struct ls_job *j, size_t i)
 		j->live_capacity];
 }
 
-/* Drops the oldest row of the live window; returns the cells that it held. */
+/* Drops the oldest row of the live window; returns what it counted in steps.held. */
 static inline size_t
 ls_job_forget(struct ls_job *j)
 {
 	struct ls_live_row *oldest = (struct ls_live_row *)ls_job_row(j, 0);
-	size_t cells = oldest->row.cell_count;
+	size_t cells = LS_STEPS_ROW_CELLS + oldest->row.cell_count;
 
 	ls_recent_forget(j);
 	ls_steps_give_back(&j->steps, &oldest->row);

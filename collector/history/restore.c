@@ -220,9 +220,9 @@ restore_item(struct restore *r, const struct ls_store_event *e)
 	if (ring == NULL)
 		return;
 	if (row->kind == LS_WIRE_GAP)
-		ls_feed_gap(r->core->engine, ring->handle, row->count, e->t_us);
+		ls_engine_gap(r->core->engine, ring->handle, row->count);
 	else
-		ls_feed_end(r->core->engine, ring->handle, row->reason, e->t_us);
+		ls_engine_end(r->core->engine, ring->handle, row->reason, e->t_us);
 }
 
 static int

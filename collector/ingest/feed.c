@@ -35,20 +35,6 @@ ls_feed_steps(struct ls_engine *e, uint32_t worker, const struct ls_store_steps 
 }
 
 void
-ls_feed_gap(struct ls_engine *e, uint32_t worker, uint64_t count, int64_t now_us)
-{
-	if (worker != LS_NO_WORKER)
-		ls_engine_gap(e, worker, count, now_us);
-}
-
-void
-ls_feed_end(struct ls_engine *e, uint32_t worker, unsigned how, int64_t now_us)
-{
-	if (worker != LS_NO_WORKER)
-		ls_engine_end(e, worker, how, now_us);
-}
-
-void
 ls_feed_hang(struct ls_engine *e, const struct ls_store_hang *row, int64_t now_us)
 {
 	const struct ls_engine_hang seen = { .job = row->job,

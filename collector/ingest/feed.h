@@ -26,11 +26,6 @@ void ls_feed_span(struct ls_store_item *row, const struct ls_store_steps *steps)
 void ls_feed_steps(struct ls_engine *e, uint32_t worker,
 	const struct ls_store_steps *steps, int64_t now_us);
 
-/* Records are lost. */
-void ls_feed_gap(struct ls_engine *e, uint32_t worker, uint64_t count, int64_t now_us);
-/* The process came to its end; how: enum ls_end_how. */
-void ls_feed_end(struct ls_engine *e, uint32_t worker, unsigned how, int64_t now_us);
-
 /* A job was seen standing still. */
 void ls_feed_hang(struct ls_engine *e, const struct ls_store_hang *row, int64_t now_us);
 

@@ -46,9 +46,8 @@ intake_feed_gap(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *
 	uint64_t fed = intake_fed(ring, row);
 
 	if (fed < row->count)
-		ls_feed_gap(in->p.core.engine,
-			ls_intake_handle(in, ring, false, h->now_us), row->count - fed,
-			h->now_us);
+		ls_engine_gap(in->p.core.engine,
+			ls_intake_handle(in, ring, false, h->now_us), row->count - fed);
 }
 
 static void
@@ -183,7 +182,7 @@ intake_end(struct ls_intake *in, struct ls_intake_held *h, struct ls_ring *ring,
 
 	row->reason = item->how;
 	in->stats.ends++;
-	ls_feed_end(in->p.core.engine, ls_intake_handle(in, ring, false, h->now_us),
+	ls_engine_end(in->p.core.engine, ls_intake_handle(in, ring, false, h->now_us),
 		item->how, h->now_us);
 	ring->ended = true;
 }

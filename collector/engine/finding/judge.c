@@ -294,7 +294,7 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 		f->diagnosis.hypotheses[0] =
 			(struct ls_hypothesis){ link ? LS_CAUSE_COMMUNICATION
 						     : LS_CAUSE_INSIDE_PROGRAM,
-				LS_EXPLAINS, 1 };
+				LS_CONFIDENCE_MAX, 1 };
 		/* a worker that begins late makes the others wait in the same way */
 		if (ls_job_is_assumed(e, j))
 			f->diagnosis.hypotheses[0] =

@@ -112,6 +112,7 @@ steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now
 	memmove(&s->rows[at + 1], &s->rows[at], (s->count - at) * sizeof(*s->rows));
 	s->rows[at] = row;
 	s->count++;
+	s->held += LS_STEPS_ROW_CELLS;
 	return 0;
 }
 
@@ -360,7 +361,7 @@ ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row)
 void
 ls_steps_drop(struct ls_steps *s, struct ls_row *row)
 {
-	s->held -= row->cell_count;
+	s->held -= LS_STEPS_ROW_CELLS + row->cell_count;
 	free(row->cells);
 	*row = (struct ls_row){ 0 };
 }
@@ -371,7 +372,7 @@ ls_steps_give_back(struct ls_steps *s, struct ls_row *row)
 	for (size_t i = 0; i < row->cell_count; i++)
 		if (row->cells[i].present)
 			row->cells[i].present = false;
-	s->held -= row->cell_count;
+	s->held -= LS_STEPS_ROW_CELLS + row->cell_count;
 	free(s->spare);
 	s->spare = row->cells;
 	s->spare_count = row->cell_count;

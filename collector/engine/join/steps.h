@@ -23,6 +23,7 @@
 #include "collector/engine/residual/blame.h"
 #include "proto/ring/record.h"
 
+#define LS_STEPS_ROW_CELLS 2 /* a row itself is as large as so many cells */
 #define LS_STEPS_WAIT_US LS_ENGINE_US(LS_LATE_S)
 
 /*
@@ -82,7 +83,8 @@ struct ls_steps {
 	/* of a row that is over, all absent, for the next one; NULL: none */
 	struct ls_cell *spare;
 	size_t spare_count;
-	size_t held; /* cells of open rows, and of rows that were taken out */
+	/* cells of open rows, of rows that were taken out, and LS_STEPS_ROW_CELLS for each */
+	size_t held;
 };
 
 /* Drops all rows; begins anew. */

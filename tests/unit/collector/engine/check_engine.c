@@ -260,8 +260,8 @@ LS_TEST(steps, impossible_records_and_handles_are_refused)
 				 &job->workers[0].record, job->now_us),
 		-LS_ERANGE);
 	ck_assert_uint_eq(fake_job_stats(job).rejected, 3);
-	ls_engine_gap(job->engine, 77, 5, job->now_us);
-	ls_engine_gap(job->engine, job->workers[0].handle, 5, job->now_us);
+	ls_engine_gap(job->engine, 77, 5);
+	ls_engine_gap(job->engine, job->workers[0].handle, 5);
 	ck_assert_uint_eq(fake_job_stats(job).gaps, 10);
 	ls_engine_end(job->engine, 77, LS_END_ENDED, job->now_us);
 	ls_engine_live(job->engine, 77, &(struct ls_ring_live){ 0 }, 0, job->now_us);

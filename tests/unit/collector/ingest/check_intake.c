@@ -265,6 +265,7 @@ LS_TEST(intake, the_end_of_a_ring_gives_it_free)
 LS_TEST(intake, records_lost_without_a_word_become_a_gap)
 {
 	struct ls_test_agent a;
+	struct ls_engine_stats engine;
 
 	ls_test_agent_init(&a, 0, true);
 	ls_test_agent_steps(&a, 1, 0, 4);
@@ -276,6 +277,8 @@ LS_TEST(intake, records_lost_without_a_word_become_a_gap)
 	ck_assert_int_eq(sql("SELECT count(*) FROM gap"), 2);
 	ck_assert_int_eq(sql("SELECT n FROM gap WHERE reason = 0"), 5);
 	ck_assert_int_eq(sql("SELECT n FROM gap WHERE reason = 1"), 5);
+	ls_engine_stats(core.engine, &engine);
+	ck_assert_uint_eq(engine.gaps, 10);
 	ck_assert_int_eq(sql("SELECT how FROM worker_end"), LS_END_ENDED);
 	ck_assert_int_eq(sql("SELECT high FROM ring_high"), 16);
 }

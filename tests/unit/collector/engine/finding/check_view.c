@@ -88,7 +88,7 @@ LS_TEST(all, job_has_the_documented_shape)
 	const json_t *impact;
 
 	ls_engine_clock(job->engine, job->workers[2].handle, 0.001);
-	ls_engine_gap(job->engine, job->workers[0].handle, 3, job->now_us);
+	ls_engine_gap(job->engine, job->workers[0].handle, 3);
 	ck_assert_int_eq(ls_view_job(job->engine, "train", job->now_us + 500000, &v),
 		0);
 	has_keys(v, keys);
