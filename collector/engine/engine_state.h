@@ -307,6 +307,25 @@ struct ls_engine_worker *ls_job_worker(const struct ls_engine *e,
 bool ls_job_is_contested(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w);
 
+/* The next worker that says it has this rank, NULL behind the last; *walk: 0 at first. */
+struct ls_engine_worker *ls_job_next_of_rank(const struct ls_engine *e,
+	const struct ls_job *j, int32_t rank, size_t *walk);
+
+/* Of one host and, as far as known, of one user? */
+bool ls_worker_same_owner(const struct ls_worker_info *a,
+	const struct ls_worker_info *b);
+
+/* The groups of a way that has names (enum ls_group_way); NULL: it has none, or parts nothing. */
+const struct ls_job_groups *ls_job_groups_of(const struct ls_job *j, unsigned way);
+
+/* The number of a worker's group; LS_GROUP_NO: it is in none. */
+uint32_t ls_job_group_of(const struct ls_engine *e, const struct ls_job *j,
+	unsigned way, size_t slot);
+
+/* Is what is found of worker `slot` told of a group that `other` is in, too? */
+bool ls_job_same_group(const struct ls_engine *e, const struct ls_job *j, size_t slot,
+	size_t other);
+
 /* Frees what a job holds, but not the places of its workers. */
 void ls_job_fini(struct ls_job *j);
 
@@ -336,13 +355,5 @@ ls_suspect_slot(const struct ls_job *j, struct ls_suspect s)
 
 	return net == NULL ? s.at : net->names == LS_NET_HOST ? net->slot : SIZE_MAX;
 }
-
-/* Does a detector of its workers or of the job still say what the finding says? */
-bool ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_finding *f);
-
-/* Clears every open finding of a job: a new attempt began, or it ended. */
-void ls_judge_clear_job(struct ls_engine *e, struct ls_job *j, bool ended,
-	int64_t now_us);
 
 #endif

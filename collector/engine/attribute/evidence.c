@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/attribute/evidence.h"
-#include "collector/engine/finding/judge_group.h"
 #include "collector/engine/detect/span.h"
 #include "collector/engine/detect/stall.h"
 #include "collector/engine/params.h"
@@ -335,7 +334,7 @@ evidence_cost(const struct ls_engine *e, const struct evidence_window *w,
 		size_t last = r == NULL ? SIZE_MAX : r->totals.costs;
 		const struct ls_cell *c = last < j->count ? ls_row_cell(r, last) : NULL;
 		bool same = c != NULL &&
-			(last == who.at || ls_judge_group_holds(e, j, who.at, last));
+			(last == who.at || ls_job_same_group(e, j, who.at, last));
 
 		s = same ? (double)c->blame_s : 0;
 		if (r == NULL || isnan(r->blame_s + s))

@@ -640,7 +640,6 @@ finding_render_all(const struct ls_finding *f)
 int
 ls_finding_render(struct ls_finding *f)
 {
-	bool parsed = f->json != NULL && f->diagnosis.count == 0;
 	json_t *doc;
 	bool ended = f->job_ended && !ls_finding_is_open(f);
 
@@ -650,7 +649,7 @@ ls_finding_render(struct ls_finding *f)
 					: "step_change";
 		f->onset_uncertainty_steps = f->uncertainty_steps;
 	}
-	doc = parsed ? finding_render_state(f) : finding_render_all(f);
+	doc = ls_finding_is_stored(f) ? finding_render_state(f) : finding_render_all(f);
 	if (doc == NULL)
 		return -ENOMEM;
 	ls_ignore(json_object_del(doc, "cleared_reason")); /* of an earlier time */

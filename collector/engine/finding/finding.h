@@ -100,6 +100,7 @@ struct ls_finding {
 	json_t *episodes;
 	/* told before a restart: what was until then is in it */
 	int64_t known_us;
+	double told_s; /* then: own work of its worker beyond the median of its peers */
 	bool born; /* there from the first judged step */
 	bool gradual; /* it came little by little */
 	double slope_s; /* of a job: so much longer each step, while it climbs */
@@ -154,6 +155,13 @@ bool ls_finding_same_subject(const struct ls_finding *a, const struct ls_finding
 
 /* Is it open now (reopened counts)? */
 bool ls_finding_is_open(const struct ls_finding *f);
+
+/* Is all that is known of it from before a restart? */
+static inline bool
+ls_finding_is_stored(const struct ls_finding *f)
+{
+	return f->json != NULL && f->diagnosis.count == 0;
+}
 
 /* Severity from what it costs. */
 enum ls_severity ls_finding_severity(double slowdown);

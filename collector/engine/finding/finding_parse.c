@@ -153,6 +153,26 @@ finding_parse_episodes(const json_t *json, struct ls_finding *f)
 	return json_array_remove(f->episodes, n - 1) == 0 ? 0 : -LS_EPARSE;
 }
 
+/* Own work of a worker beyond the median of its peers, as the finding told it; NaN: it did not. */
+static double
+finding_parse_told(const json_t *json)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(json, "evidence"), i, row)
+	{
+		const json_t *peers = json_object_get(row, "peers"),
+			     *metric = json_object_get(row, "metric");
+
+		if (json_is_string(metric) &&
+			strcmp(json_string_value(metric), LS_EVIDENCE_OWN_WORK) == 0)
+			return json_number_value(json_object_get(row, "subject")) -
+				json_number_value(json_object_get(peers, "p50"));
+	}
+	return NAN;
+}
+
 int
 ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 {
@@ -193,6 +213,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	f.slowdown = finding_get_number(impact, "slowdown_ratio");
 	f.chips_lost = finding_get_number(impact, "chips_lost");
 	f.chip_hours = finding_get_number(impact, "chip_hours_lost_total");
+	f.told_s = finding_parse_told(json);
 	f.share = finding_get_number(impact, "share_ratio");
 	if (!(f.share >= 0 && f.share <= 1))
 		f.share = 0;

@@ -269,3 +269,17 @@ ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step,
 		f->last_step = step;
 	ls_findings_tell(e, f, "cleared", now_us);
 }
+
+void
+ls_findings_clear_job(struct ls_engine *e, struct ls_job *j, bool ended, int64_t now_us)
+{
+	for (size_t i = 0; i < e->finding_count; i++) {
+		struct ls_finding *f = &e->findings[i];
+
+		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0 ||
+			ls_findings_is_known(f, now_us))
+			continue;
+		f->job_ended = ended;
+		ls_findings_clear(e, f, f->last_step, now_us);
+	}
+}

@@ -8,6 +8,7 @@
 #include "collector/engine/attribute/evidence.h"
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/detect/hang.h"
+#include "collector/engine/finding/judge_arbiter.h"
 #include "collector/engine/finding/judge_clock.h"
 #include "collector/engine/finding/judge_group.h"
 #include "collector/engine/finding/judge_identity.h"
@@ -127,14 +128,9 @@ static struct ls_finding
 judge_subject(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
 	enum ls_detect_kind kind)
 {
-	struct ls_finding f = { .kind = LS_KIND_STRAGGLER };
+	struct ls_finding f = who.net ? ls_judge_net_subject(e, j, who.at)
+				      : ls_judge_group_subject(e, j, who.at);
 
-	if (who.net) {
-		f = ls_judge_net_subject(e, j, who.at);
-	} else {
-		f.who = e->workers[j->slots[who.at]].info;
-		ls_judge_group_subject(e, j, who.at, &f);
-	}
 	f.detector = kind;
 	f.estimate = j->detect.mode;
 	f.slowest_ratio = f.clock_err_s = NAN;
@@ -150,26 +146,6 @@ judge_choose_subject(struct ls_engine *e, struct ls_job *j, struct ls_suspect wh
 		ls_judge_net_choose(e, j, who.at, now_us);
 	else if (!j->replica.on)
 		ls_judge_group_choose(e, j, who.at, step, now_us);
-}
-
-/* Own work of a worker beyond the median of its peers, as the finding told it. */
-static double
-judge_told_s(const struct ls_finding *f)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach(json_object_get(f->json, "evidence"), i, row)
-	{
-		const json_t *peers = json_object_get(row, "peers"),
-			     *metric = json_object_get(row, "metric");
-
-		if (json_is_string(metric) &&
-			strcmp(json_string_value(metric), LS_EVIDENCE_OWN_WORK) == 0)
-			return json_number_value(json_object_get(row, "subject")) -
-				json_number_value(json_object_get(peers, "p50"));
-	}
-	return NAN;
 }
 
 /*
@@ -188,7 +164,7 @@ judge_share(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w = ls_job_worker(e, j, &f->who);
 	const struct ls_detect_worker *d =
 		w == NULL ? NULL : &j->detect.worker[w->slot];
-	double told_s = judge_told_s(f), share = NAN;
+	double share = NAN;
 	struct ls_gathered g;
 
 	if (f->diagnosis.count > 0) /* told by this engine */
@@ -204,13 +180,13 @@ judge_share(const struct ls_engine *e, const struct ls_job *j,
 	if (f->comm || (f->scope != LS_SCOPE_HOST && f->scope != LS_SCOPE_RANK))
 		return f->blame_s > 0 ? (j->detect.step_s - f->without_s) / f->blame_s
 				      : 0;
-	if (d == NULL || !(told_s > 0))
+	if (d == NULL || !(f->told_s > 0))
 		return 0;
 	ls_evidence_gather(e, j, (struct ls_suspect){ .at = w->slot },
 		&(struct ls_detect_channel){ 0 }, now_us, &g); /* the newest steps */
 	for (size_t i = 0; i < g.count; i++)
 		if (g.rows[i].signal == LS_SIGNAL_OWN)
-			share = (g.rows[i].subject - g.rows[i].p50) / told_s;
+			share = (g.rows[i].subject - g.rows[i].p50) / f->told_s;
 	return share;
 }
 
@@ -236,7 +212,7 @@ judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding 
 	f->step_s = g->step_s;
 	/* Told before a restart and found again: the steps until the baseline was learned cost what
 	 * was told. */
-	if (f->json != NULL && f->diagnosis.count == 0 &&
+	if (ls_finding_is_stored(f) &&
 		j->detect.judged < step - f->accounted_step + LS_DETECT_WARM)
 		after_s = f->blame_s;
 	if (!isnan(after_s))
@@ -279,7 +255,7 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	f->comm = who.net;
 	if (worker && g.ended && f->counters_ripe)
 		return; /* it may be over, and counters of its time are forgotten: what was seen of it then stays */
-	if (worker && f->json != NULL && f->diagnosis.count == 0 && !g.counters_ripe &&
+	if (worker && ls_finding_is_stored(f) && !g.counters_ripe &&
 		(j->manual || ls_engine_restarted(e, now_us, LS_COUNTERS_S)))
 		return; /* counters are not known again: what was reported stays */
 	memcpy(f->evidence, g.rows, sizeof(f->evidence));
@@ -320,18 +296,6 @@ judge_uncertainty(enum ls_detect_kind kind, const struct ls_episode *ep)
 					  : LS_ONSET_ERROR;
 }
 
-/* Does an earlier kind, which tells more, still find what this finding is about? Of a
- * group: of any of its members, perhaps. */
-static bool
-judge_is_told_by_other(const struct ls_job *j, struct ls_suspect who,
-	const struct ls_finding *f, enum ls_detect_kind kind)
-{
-	return kind > f->detector &&
-		((!who.net && j->detect.worker[who.at].way != LS_WAY_NONE) ||
-			ls_suspect_channels(j, who)[f->detector].level ==
-				LS_LEVEL_FINDING);
-}
-
 static void
 judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	enum ls_detect_kind kind, uint64_t step, int64_t now_us)
@@ -346,7 +310,7 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	bool goes_on;
 
 	if ((f != NULL && ls_findings_is_known(f, now_us)) ||
-		(!who.net && ls_judge_net_tells(j, who.at)))
+		ls_arbiter_is_of_net(j, who))
 		return;
 	if (f == NULL || !ls_finding_is_open(f)) {
 		f = ls_findings_take(e, f, &subject, now_us);
@@ -380,7 +344,7 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 					LS_DETECT_WARM +
 					(who.net ? 0
 						 : j->detect.worker[who.at].first_step);
-	} else if (judge_is_told_by_other(j, who, f, kind)) {
+	} else if (ls_arbiter_is_of_earlier(j, who, f, kind)) {
 		return;
 	}
 	f->detector = kind;
@@ -402,8 +366,7 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 			ch->ep; /* also of one that is not told of by itself: the next ones may go on from here */
 	if (f == NULL || !ls_findings_is_due(f, step, now_us))
 		return;
-	if (judge_is_told_by_other(j, who, f, kind) ||
-		(!who.net && ls_judge_net_tells(j, who.at)))
+	if (ls_arbiter_is_of_earlier(j, who, f, kind) || ls_arbiter_is_of_net(j, who))
 		return;
 	/* On its way out: nothing new is there to see. Of a net, what is healthy would
 	 * dilute what was summed. */
@@ -443,7 +406,7 @@ judge_end(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t
 		j->detect.net[who.at].names = LS_NET_ALL;
 	else
 		ls_judge_group_leave(j, who.at);
-	if (f != NULL && !ls_judge_is_held(e, j, f))
+	if (f != NULL && !ls_arbiter_holds(e, j, f))
 		ls_findings_clear(e, f, step, now_us);
 }
 
@@ -465,7 +428,7 @@ judge_rename(struct ls_engine *e, struct ls_job *j, size_t at, uint64_t step,
 	f = ls_findings_open(e, &was);
 	if (!ls_judge_net_rename(e, j, at, now_us) && f != NULL)
 		return;
-	if (f != NULL && !ls_judge_is_held(e, j, f))
+	if (f != NULL && !ls_arbiter_holds(e, j, f))
 		ls_findings_clear(e, f, step, now_us);
 	judge_reopen(e, j, who, step, now_us);
 }
@@ -498,57 +461,6 @@ judge_channels(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		judge_end(e, j, who, step, now_us);
 }
 
-void
-ls_judge_clear_job(struct ls_engine *e, struct ls_job *j, bool ended, int64_t now_us)
-{
-	for (size_t i = 0; i < e->finding_count; i++) {
-		struct ls_finding *f = &e->findings[i];
-
-		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0 ||
-			ls_findings_is_known(f, now_us))
-			continue;
-		f->job_ended = ended;
-		ls_findings_clear(e, f, f->last_step, now_us);
-	}
-}
-
-bool
-ls_judge_is_held(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_finding *f)
-{
-	const struct ls_engine_worker *w;
-
-	if (f->kind == LS_KIND_HANG)
-		return j->hang.on;
-	if (f->kind == LS_KIND_SELF_IDENTITY)
-		return j->identity.since_us != 0;
-	if (ls_judge_net_holds(e, j, f))
-		return true;
-	switch (f->scope) {
-	case LS_SCOPE_JOB:
-		return j->pulse.on || j->rhythm.rotating.on;
-	case LS_SCOPE_LINK:
-		return false;
-	case LS_SCOPE_SLICE:
-		return ls_judge_group_is_held(e, j, f);
-	case LS_SCOPE_GROUP:
-	case LS_SCOPE_SHARD:
-		return f->way == LS_WAY_STAGE ? ls_judge_stage_is_held(j, f)
-					      : ls_judge_group_is_held(e, j, f);
-	case LS_SCOPE_HOST:
-	case LS_SCOPE_RANK:
-	case LS_SCOPE_COUNT:
-	default:
-		w = ls_job_worker(e, j, &f->who);
-		return (w != NULL &&
-			       ((j->detect.worker[w->slot].way == LS_WAY_NONE &&
-					ls_judge_is_found(j, w->slot)) ||
-				       ls_rhythm_period_of(&j->rhythm, w->slot) !=
-					       NULL)) ||
-			(f->scope == LS_SCOPE_HOST && ls_judge_group_is_held(e, j, f));
-	}
-}
-
 /* The worker of a finding about a replica, whose steps and chips are its own. Else NULL. */
 static const struct ls_engine_worker *
 judge_replica(const struct ls_engine *e, const struct ls_job *j,
@@ -574,7 +486,7 @@ judge_orphans(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 		double share;
 
 		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0 ||
-			ls_findings_is_known(f, now_us) || ls_judge_is_held(e, j, f))
+			ls_findings_is_known(f, now_us) || ls_arbiter_holds(e, j, f))
 			continue;
 		share = judge_share(e, j, f, now_us);
 		if (share >= LS_HALF) {

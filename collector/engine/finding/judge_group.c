@@ -2,6 +2,7 @@
 #include "config.h"
 #include "collector/engine/finding/judge_group.h"
 #include "collector/engine/finding/findings.h"
+#include "collector/engine/finding/judge_arbiter.h"
 #include "collector/engine/residual/stats.h"
 
 #include <math.h>
@@ -27,38 +28,6 @@ ls_judge_is_found(const struct ls_job *j, size_t slot)
 static const enum ls_group_way judge_group_ways[] = { LS_WAY_SLICE, LS_WAY_RACK,
 	LS_WAY_SHARD, LS_WAY_HOST };
 #define JUDGE_GROUP_WAYS (sizeof(judge_group_ways) / sizeof(judge_group_ways[0]))
-
-/* The groups of a way that has names; NULL: it has none, or parts nothing. */
-static const struct ls_job_groups *
-judge_groups(const struct ls_job *j, unsigned way)
-{
-	if (way == LS_WAY_RACK)
-		return &j->racks;
-	if (way == LS_WAY_SHARD)
-		return &j->shards;
-	return way == LS_WAY_SLICE && j->slices.count > 1 ? &j->slices : NULL;
-}
-
-static uint32_t
-judge_group_of(const struct ls_engine *e, const struct ls_job *j, unsigned way,
-	size_t slot)
-{
-	const struct ls_job_groups *g = judge_groups(j, way);
-
-	if (way == LS_WAY_HOST)
-		return e->workers[j->slots[slot]].host;
-	return g == NULL ? LS_GROUP_NO : g->of[slot];
-}
-
-bool
-ls_judge_group_holds(const struct ls_engine *e, const struct ls_job *j, size_t slot,
-	size_t other)
-{
-	unsigned way = j->detect.worker[slot].way;
-	uint32_t group = judge_group_of(e, j, way, slot);
-
-	return group != LS_GROUP_NO && group == judge_group_of(e, j, way, other);
-}
 
 /* Mean excess of a suspected worker; 0 of any other; NaN of one that did
  * not report. */
@@ -90,7 +59,8 @@ judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot,
 		j->room.index[i] = e->workers[j->slots[i]].host;
 	}
 	for (size_t k = 0; k < JUDGE_GROUP_WAYS; k++) {
-		const struct ls_job_groups *g = judge_groups(j, judge_group_ways[k]);
+		const struct ls_job_groups *g =
+			ls_job_groups_of(j, judge_group_ways[k]);
 		bool host = judge_group_ways[k] == LS_WAY_HOST;
 
 		if (g == NULL && !host)
@@ -114,21 +84,11 @@ judge_group_told(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 		unsigned way = j->detect.worker[i].way;
 
 		if (i != slot && way != LS_WAY_NONE &&
-			ls_judge_group_holds(e, j, i, slot) &&
+			ls_job_same_group(e, j, i, slot) &&
 			!(LS_HALF * excess_s > judge_group_excess(j, i)))
 			return (enum ls_group_way)way;
 	}
 	return LS_WAY_NONE;
-}
-
-/* Of whom is what is found of the worker told? */
-static struct ls_finding
-judge_group_whose(const struct ls_engine *e, const struct ls_job *j, size_t slot)
-{
-	struct ls_finding f = { .who = e->workers[j->slots[slot]].info };
-
-	ls_judge_group_subject(e, j, slot, &f);
-	return f;
 }
 
 /* What is found of a worker is told in another way from now on; what was told before is
@@ -137,14 +97,14 @@ static void
 judge_group_move(struct ls_engine *e, struct ls_job *j, size_t slot,
 	enum ls_group_way way, uint64_t step, int64_t now_us)
 {
-	struct ls_finding was = judge_group_whose(e, j, slot), is, *f;
+	struct ls_finding was = ls_judge_group_subject(e, j, slot), is, *f;
 
 	if (j->detect.worker[slot].way == way)
 		return;
 	j->detect.worker[slot].way = (uint8_t)way;
-	is = judge_group_whose(e, j, slot);
+	is = ls_judge_group_subject(e, j, slot);
 	f = ls_findings_open(e, &was);
-	if (f == NULL || ls_judge_is_held(e, j, f))
+	if (f == NULL || ls_arbiter_holds(e, j, f))
 		return;
 	if (ls_finding_same_subject(&was, &is))
 		f->scope = is.scope; /* the host that a rank stands for */
@@ -161,7 +121,7 @@ judge_group_take(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t st
 
 	for (size_t i = 0; i < j->count; i++)
 		if (i != slot && j->detect.worker[i].way != way &&
-			ls_judge_is_found(j, i) && ls_judge_group_holds(e, j, slot, i))
+			ls_judge_is_found(j, i) && ls_job_same_group(e, j, slot, i))
 			judge_group_move(e, j, i, way, step, now_us);
 }
 
@@ -207,14 +167,14 @@ static bool
 judge_group_drifts_apart(const struct ls_engine *e, struct ls_job *j, unsigned way,
 	size_t slot)
 {
-	uint32_t group = judge_group_of(e, j, way, slot);
+	uint32_t group = ls_job_group_of(e, j, way, slot);
 	double drift_s = judge_group_drift(j, slot), centre;
 	size_t n = 0;
 
 	for (size_t i = 0; i < j->count; i++) {
 		double s = judge_group_drift(j, i);
 
-		if (judge_group_of(e, j, way, i) != group && !isnan(s))
+		if (ls_job_group_of(e, j, way, i) != group && !isnan(s))
 			j->room.a[n++] = s;
 	}
 	centre = ls_stats_median(j->room.a, n);
@@ -242,7 +202,8 @@ ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
 	for (size_t i = 0; i < j->count; i++) {
 		double drift_s = judge_group_drift(j, i);
 
-		if (judge_group_of(e, j, way, i) == judge_group_of(e, j, way, worst) &&
+		if (ls_job_group_of(e, j, way, i) ==
+				ls_job_group_of(e, j, way, worst) &&
 			drift_s > LS_HALF * most && j->scales.named[i] == 0)
 			ls_scales_say(&j->scales, i, drift_s / j->detect.step_s,
 				(j->detect.worker[i].base_s - judge_group_grown(j, i)) /
@@ -289,27 +250,29 @@ judge_group_first(const struct ls_engine *e, const struct ls_job *j, size_t slot
 	return first;
 }
 
-void
-ls_judge_group_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot,
-	struct ls_finding *f)
+struct ls_finding
+ls_judge_group_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
+	struct ls_finding f = { .kind = LS_KIND_STRAGGLER,
+		.who = e->workers[j->slots[slot]].info };
 	unsigned way = j->detect.worker[slot].way;
-	const struct ls_job_groups *groups = judge_groups(j, way);
+	const struct ls_job_groups *groups = ls_job_groups_of(j, way);
 
 	if (way == LS_WAY_NONE) {
-		f->scope = ls_job_neighbours(e, j, &e->workers[j->slots[slot]]) == 1
+		f.scope = ls_job_neighbours(e, j, &e->workers[j->slots[slot]]) == 1
 			? LS_SCOPE_HOST
 			: LS_SCOPE_RANK;
 	} else if (way == LS_WAY_HOST) {
-		f->scope = LS_SCOPE_HOST;
-		f->who = judge_group_first(e, j, slot)->info;
+		f.scope = LS_SCOPE_HOST;
+		f.who = judge_group_first(e, j, slot)->info;
 	} else if (way == LS_WAY_SLICE) {
-		f->scope = LS_SCOPE_SLICE;
+		f.scope = LS_SCOPE_SLICE;
 	} else if (groups != NULL) {
-		f->scope = way == LS_WAY_SHARD ? LS_SCOPE_SHARD : LS_SCOPE_GROUP;
-		f->way = (enum ls_group_way)way;
-		memcpy(f->group, groups->names[groups->of[slot]], sizeof(f->group));
+		f.scope = way == LS_WAY_SHARD ? LS_SCOPE_SHARD : LS_SCOPE_GROUP;
+		f.way = (enum ls_group_way)way;
+		memcpy(f.group, groups->names[groups->of[slot]], sizeof(f.group));
 	}
+	return f;
 }
 
 static int
@@ -351,7 +314,7 @@ ls_judge_group_members(const struct ls_engine *e, const struct ls_job *j, size_t
 	if (f->way == LS_WAY_NONE)
 		return;
 	for (size_t i = 0; i < j->count; i++)
-		if (ls_judge_group_holds(e, j, slot, i))
+		if (ls_job_same_group(e, j, slot, i))
 			j->room.index[n++] = e->workers[j->slots[i]].host;
 	judge_group_name_hosts(e, j, n, f);
 }
@@ -366,21 +329,4 @@ ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j, const uint3
 		if (of[i] == group)
 			j->room.index[n++] = e->workers[j->slots[i]].host;
 	judge_group_name_hosts(e, j, n, f);
-}
-
-bool
-ls_judge_group_is_held(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_finding *f)
-{
-	for (size_t i = 0; i < j->count; i++) {
-		struct ls_finding is;
-
-		if (j->detect.worker[i].way == LS_WAY_NONE || !ls_judge_is_found(j, i))
-			continue;
-		is = judge_group_whose(e, j, i);
-		memcpy(is.who.job, j->name, sizeof(is.who.job));
-		if (ls_finding_same_subject(&is, f) && is.scope == f->scope)
-			return true;
-	}
-	return false;
 }

@@ -21,10 +21,6 @@ bool ls_judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_
 /* Of a worker: by any channel? */
 bool ls_judge_is_found(const struct ls_job *j, size_t slot);
 
-/* Is what is found of worker `slot` told of a group that `other` is in, too? */
-bool ls_judge_group_holds(const struct ls_engine *e, const struct ls_job *j,
-	size_t slot, size_t other);
-
 /*
  * Something is found of worker `slot`: decides of whom that is told. If of a group,
  * findings about its members are over: the group's takes their place.
@@ -47,9 +43,9 @@ void ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j);
 size_t ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step,
 	int64_t now_us);
 
-/* Scope and subject of what is found of worker `slot`; f->who is the worker. */
-void ls_judge_group_subject(const struct ls_engine *e, const struct ls_job *j,
-	size_t slot, struct ls_finding *f);
+/* Of whom is what is found of worker `slot` told? As a finding with nothing but its subject. */
+struct ls_finding ls_judge_group_subject(const struct ls_engine *e,
+	const struct ls_job *j, size_t slot);
 
 /* Fills in the hosts of a group's finding. */
 void ls_judge_group_members(const struct ls_engine *e, const struct ls_job *j,
@@ -58,9 +54,5 @@ void ls_judge_group_members(const struct ls_engine *e, const struct ls_job *j,
 /* Fills in the hosts of the workers whose group is this one; of[] by slot. */
 void ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j,
 	const uint32_t *of, uint32_t group, struct ls_finding *f);
-
-/* Is anything found of a worker that is told of this group, slice or host? */
-bool ls_judge_group_is_held(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_finding *f);
 
 #endif

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "collector/engine/finding/judge_job.h"
 #include "collector/engine/finding/findings.h"
+#include "collector/engine/finding/judge_arbiter.h"
 
 #include <math.h>
 #include <string.h>
@@ -196,7 +197,7 @@ judge_job_end(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 	f = judge_job_finding(e, &subject, now_us);
 	j->pulse.on = false;
 	j->pulse.row = 0;
-	if (f != NULL && !ls_judge_is_held(e, j, f))
+	if (f != NULL && !ls_arbiter_holds(e, j, f))
 		ls_findings_clear(e, f, step, now_us);
 }
 
@@ -208,13 +209,13 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	bool was = p->on;
 
 	/* somebody is found who explains it: that is told instead */
-	if (p->on && j->detect.open > 0) {
+	if (p->on && ls_arbiter_has_culprit(j)) {
 		judge_job_end(e, j, row->row.step, now_us);
 		return;
 	}
 	if (!ls_pulse_step(p, &row->row,
 		    &(struct ls_pulse_sample){ row->totals.duration_s,
-			    row->totals.mean_s, j->detect.open > 0,
+			    row->totals.mean_s, ls_arbiter_has_culprit(j),
 			    j->detect.worst.own_s, row->totals.wait_min_s }))
 		return;
 	if (p->on)

@@ -23,9 +23,8 @@ judge_net_ends(const struct ls_engine *e, const struct ls_job *j,
 	memcpy(f->peer_host, peer->info.host, sizeof(f->peer_host));
 }
 
-/* What tells it from others: scope and names. */
-static struct ls_finding
-judge_net_whom(const struct ls_engine *e, const struct ls_job *j, size_t at)
+struct ls_finding
+ls_judge_net_whom(const struct ls_engine *e, const struct ls_job *j, size_t at)
 {
 	const struct ls_detect_net *net = &j->detect.net[at];
 	struct ls_finding f = { .kind = LS_KIND_JOB_SLOW, .comm = true };
@@ -55,7 +54,7 @@ judge_net_whom(const struct ls_engine *e, const struct ls_job *j, size_t at)
 struct ls_finding
 ls_judge_net_subject(const struct ls_engine *e, const struct ls_job *j, size_t at)
 {
-	struct ls_finding f = judge_net_whom(e, j, at);
+	struct ls_finding f = ls_judge_net_whom(e, j, at);
 
 	if (f.scope == LS_SCOPE_JOB || f.scope == LS_SCOPE_SLICE)
 		ls_job_step_source(e, j, &f.who);
@@ -111,34 +110,4 @@ ls_judge_net_is_link(const struct ls_engine *e, const struct ls_job *j,
 
 	return between || j->detect.net[who.at].names == LS_NET_LINK ||
 		ls_evidence_resends(e, j, who, ch, now_us);
-}
-
-bool
-ls_judge_net_tells(const struct ls_job *j, size_t slot)
-{
-	for (size_t i = 0; i < j->detect.net_count; i++)
-		if (j->detect.net[i].names == LS_NET_HOST &&
-			j->detect.net[i].slot == slot &&
-			ls_judge_any_finding(j->detect.net[i].channel))
-			return j->detect.worker[slot].way == LS_WAY_NONE;
-	return false;
-}
-
-bool
-ls_judge_net_holds(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_finding *f)
-{
-	bool one = f->scope == LS_SCOPE_HOST || f->scope == LS_SCOPE_RANK;
-
-	for (size_t i = 0; i < j->detect.net_count; i++) {
-		struct ls_finding is;
-
-		if (!ls_judge_any_finding(j->detect.net[i].channel) ||
-			one != (j->detect.net[i].names == LS_NET_HOST))
-			continue;
-		is = judge_net_whom(e, j, i);
-		if (ls_finding_same_subject(&is, f))
-			return true;
-	}
-	return false;
 }

@@ -21,7 +21,9 @@
 
 #include "collector/engine/engine_state.h"
 
-/* Of whom a net's finding is told, as a finding with nothing but its subject. */
+/* Of whom a net's finding is told: what tells it from others, and with where steps come from. */
+struct ls_finding ls_judge_net_whom(const struct ls_engine *e, const struct ls_job *j,
+	size_t at);
 struct ls_finding ls_judge_net_subject(const struct ls_engine *e,
 	const struct ls_job *j, size_t at);
 
@@ -41,12 +43,5 @@ bool ls_judge_net_rename(const struct ls_engine *e, struct ls_job *j, size_t at,
  */
 bool ls_judge_net_is_link(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_suspect who, const struct ls_detect_channel *ch, int64_t now_us);
-
-/* Is this worker the host of which a net's finding speaks, and told of by itself? */
-bool ls_judge_net_tells(const struct ls_job *j, size_t slot);
-
-/* Does a net still say what the finding says? */
-bool ls_judge_net_holds(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_finding *f);
 
 #endif

@@ -2,8 +2,7 @@
 #include "config.h"
 #include "collector/engine/finding/judge_slow.h"
 #include "collector/engine/finding/findings.h"
-#include "collector/engine/finding/judge_group.h"
-#include "collector/engine/finding/judge_net.h"
+#include "collector/engine/finding/judge_arbiter.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,16 +14,6 @@ judge_slow_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot
 		.estimate = j->detect.mode,
 		.slowest_ratio = NAN,
 		.clock_err_s = NAN };
-}
-
-/* Has another detector already reported this worker? */
-static bool
-judge_slow_is_other(const struct ls_engine *e, const struct ls_finding *subject,
-	enum ls_detect_kind detector, bool other)
-{
-	const struct ls_finding *f = ls_findings_open(e, subject);
-
-	return f != NULL && f->detector != detector && other;
 }
 
 /* What the finding says of the job, and what blame_s a step costs; earlier steps' cost
@@ -220,15 +209,13 @@ judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period
 		p->told = false;
 		f = ls_findings_open(e, &subject);
 		if (f != NULL && f->detector == LS_DETECT_PERIODIC &&
-			!ls_judge_is_held(e, j, f))
+			!ls_arbiter_holds(e, j, f))
 			ls_findings_clear(e, f, row->row.step, now_us);
 		return;
 	}
 	if (p->last_step != row->row.step)
 		return; /* nothing new */
-	if (judge_slow_is_other(e, &subject, LS_DETECT_PERIODIC,
-		    j->detect.worker[p->slot].found != 0 ||
-			    ls_judge_net_tells(j, p->slot)))
+	if (ls_arbiter_is_of_other(e, j, p->slot, &subject, LS_DETECT_PERIODIC))
 		return;
 	f = ls_findings_claim(e, &subject, p->first_step, p->first_us,
 		(uint32_t)fmin(p->steps, 1e6), now_us, &event);
@@ -255,19 +242,6 @@ judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period
 	ls_findings_tell(e, f, event, now_us);
 }
 
-/* Does something else tell of the job as a whole? */
-static bool
-judge_slow_job_is_told(const struct ls_job *j)
-{
-	const struct ls_detect_net *all = &j->detect.net[0];
-	bool told = j->pulse.on || j->hang.on;
-
-	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-		told |= all->names == LS_NET_ALL &&
-			all->channel[k].level == LS_LEVEL_FINDING;
-	return told;
-}
-
 static void
 judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
@@ -280,7 +254,7 @@ judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 		r->told = false;
 		f = ls_findings_open(e, &subject);
 		if (f != NULL && f->detector == LS_DETECT_ROTATING &&
-			!ls_judge_is_held(e, j, f))
+			!ls_arbiter_holds(e, j, f))
 			ls_findings_clear(e, f, step, now_us);
 		return;
 	}
@@ -289,8 +263,7 @@ judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	f = ls_findings_open(e, &subject);
 	if (f != NULL && r->told && step < f->last_step + LS_FINDING_UPDATE_STEPS)
 		return;
-	if (judge_slow_is_other(e, &subject, LS_DETECT_ROTATING,
-		    judge_slow_job_is_told(j)))
+	if (ls_arbiter_is_of_other(e, j, SIZE_MAX, &subject, LS_DETECT_ROTATING))
 		return;
 	f = ls_findings_claim(e, &subject, r->first_step, r->first_us,
 		(uint32_t)fmin(LS_RHYTHM_ROTATING / r->events_ratio, 1e6), now_us,

@@ -122,13 +122,3 @@ ls_judge_stages(struct ls_engine *e, struct ls_job *j, const struct ls_row *row,
 		}
 	}
 }
-
-bool
-ls_judge_stage_is_held(const struct ls_job *j, const struct ls_finding *f)
-{
-	for (size_t k = 0; k < j->compare.count; k++)
-		if (j->compare.stage[k].channel.level == LS_LEVEL_FINDING &&
-			strcmp(j->stages.names[k], f->group) == 0)
-			return true;
-	return false;
-}

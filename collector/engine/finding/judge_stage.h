@@ -18,7 +18,4 @@
 void ls_judge_stages(struct ls_engine *e, struct ls_job *j, const struct ls_row *row,
 	int64_t now_us);
 
-/* Is this finding about a stage of which something is found? */
-bool ls_judge_stage_is_held(const struct ls_job *j, const struct ls_finding *f);
-
 #endif

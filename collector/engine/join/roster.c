@@ -5,6 +5,7 @@
  */
 #include "config.h"
 #include "collector/engine/engine_state.h"
+#include "collector/engine/finding/findings.h"
 #include "collector/engine/detect/reference.h"
 #include "collector/engine/join/lies.h"
 #include "proto/base/mem.h"
@@ -29,12 +30,6 @@
 _Static_assert(LS_WORKERS_MAX <= ROSTER_POSITION_MASK + 1,
 	"a position must fit its bits");
 
-bool
-ls_worker_is_gone(const struct ls_engine_worker *w)
-{
-	return w->state == LS_WORKER_ENDED || w->state == LS_WORKER_CRASHED;
-}
-
 struct ls_engine_worker *
 ls_engine_find_worker(const struct ls_engine *e, uint32_t handle)
 {
@@ -56,78 +51,6 @@ static uint32_t
 roster_handle(const struct ls_engine *e, const struct ls_engine_worker *w)
 {
 	return w->generation << ROSTER_POSITION_BITS | (uint32_t)(w - e->workers);
-}
-
-struct ls_job *
-ls_engine_find_job(const struct ls_engine *e, const char *name)
-{
-	uint32_t hash = ls_index_hash_text(name), at;
-	size_t walk = 0;
-
-	while ((at = ls_index_next(&e->job_index, hash, &walk)) != LS_INDEX_NONE)
-		if (strcmp(e->jobs[at].name, name) == 0)
-			return &e->jobs[at];
-	return NULL;
-}
-
-int32_t
-ls_job_chips(const struct ls_engine *e, const struct ls_job *j)
-{
-	int64_t chips = 0;
-
-	for (size_t i = 0; i < j->count; i++) {
-		int32_t c = e->workers[j->slots[i]].info.chips;
-
-		if (c <= 0)
-			return 0;
-		chips += c;
-	}
-	return chips > INT32_MAX ? INT32_MAX : (int32_t)chips;
-}
-
-void
-ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
-	struct ls_worker_info *ret_info)
-{
-	ret_info->step_source = LS_STEP_MARKER;
-	ret_info->step_confidence = 0;
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_worker_info *w = &e->workers[j->slots[i]].info;
-
-		if (w->step_source == LS_STEP_MARKER ||
-			(ret_info->step_source != LS_STEP_MARKER &&
-				w->step_confidence >= ret_info->step_confidence))
-			continue;
-		ret_info->step_source = w->step_source;
-		ret_info->step_confidence = w->step_confidence;
-	}
-}
-
-size_t
-ls_job_hosts(const struct ls_engine *e, const struct ls_job *j)
-{
-	bool *seen = calloc(e->host_count + 1, sizeof(*seen));
-	size_t n = 0;
-
-	for (size_t i = 0; i < j->count && seen != NULL; i++) {
-		bool *host = &seen[e->workers[j->slots[i]].host];
-
-		n += !*host;
-		*host = true;
-	}
-	free(seen);
-	return n;
-}
-
-size_t
-ls_job_neighbours(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_engine_worker *w)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < j->count; i++)
-		n += e->workers[j->slots[i]].host == w->host;
-	return n;
 }
 
 /* The workers of the present attempt give up their places. */
@@ -238,7 +161,7 @@ ls_roster_yield(struct ls_engine *e, int64_t now_us)
 	j = roster_quietest_job(e, 1, !full);
 	if (j == NULL)
 		return;
-	ls_judge_clear_job(e, j, false, now_us);
+	ls_findings_clear_job(e, j, false, now_us);
 	roster_release_workers(e, j);
 	roster_reset_job(j);
 	j->attempt = -1;
@@ -253,7 +176,7 @@ roster_retire_job(struct ls_engine *e, int64_t now_us)
 
 	if (oldest == NULL)
 		return NULL;
-	ls_judge_clear_job(e, oldest, false, now_us);
+	ls_findings_clear_job(e, oldest, false, now_us);
 	roster_release_workers(e, oldest);
 	ls_index_remove(&e->job_index, ls_index_hash_text(oldest->name),
 		(uint32_t)(oldest - e->jobs));
@@ -416,69 +339,6 @@ roster_stage(struct ls_job_groups *g, const char *role, uint32_t *ret_number)
 	return roster_group(g, name, ret_number);
 }
 
-/* The next worker that says it has this rank, NULL behind the last; *walk: 0 at first. */
-static struct ls_engine_worker *
-roster_next(const struct ls_engine *e, const struct ls_job *j, int32_t rank,
-	size_t *walk)
-{
-	uint32_t at;
-
-	while ((at = ls_index_next(&j->rank_index, ls_index_hash_number((uint64_t)rank),
-			walk)) != LS_INDEX_NONE)
-		if (e->workers[j->slots[at]].info.rank == rank)
-			return &e->workers[j->slots[at]];
-	return NULL;
-}
-
-struct ls_engine_worker *
-ls_job_rank(const struct ls_engine *e, const struct ls_job *j, int32_t rank)
-{
-	size_t walk = 0;
-	struct ls_engine_worker *w = roster_next(e, j, rank, &walk);
-
-	return w != NULL && roster_next(e, j, rank, &walk) == NULL ? w : NULL;
-}
-
-/* Of one host and, as far as known, of one user? */
-static bool
-roster_same_owner(const struct ls_worker_info *a, const struct ls_worker_info *b)
-{
-	uint32_t least = a->owner < b->owner ? a->owner : b->owner;
-
-	return strcmp(a->host, b->host) == 0 &&
-		(a->owner == b->owner ||
-			(least == 0 && a->owner + b->owner != LS_OWNER_APART));
-}
-
-struct ls_engine_worker *
-ls_job_worker(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_worker_info *who)
-{
-	struct ls_engine_worker *w, *other = NULL;
-	size_t walk = 0;
-
-	while ((w = roster_next(e, j, who->rank, &walk)) != NULL) {
-		if (roster_same_owner(&w->info, who))
-			return w;
-		if (other == NULL && strcmp(w->info.host, who->host) == 0)
-			other = w;
-	}
-	return other;
-}
-
-bool
-ls_job_is_contested(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_engine_worker *w)
-{
-	const struct ls_engine_worker *other;
-	size_t walk = 0;
-
-	do
-		other = roster_next(e, j, w->info.rank, &walk);
-	while (other != NULL && (other == w || other->host != w->host));
-	return other != NULL;
-}
-
 /* Whose place a worker of this rank takes: its own; else that of one on another host that
  * ended; else NULL. One that is silent keeps its place: its host may come back. While
  * a worker reports, another user's on the same host is another. */
@@ -490,10 +350,11 @@ roster_find(const struct ls_engine *e, const struct ls_job *j,
 	size_t walk = 0;
 
 	if (w != NULL &&
-		(w->state != LS_WORKER_REPORTING || roster_same_owner(&w->info, who)))
+		(w->state != LS_WORKER_REPORTING ||
+			ls_worker_same_owner(&w->info, who)))
 		return w;
 	do
-		w = roster_next(e, j, who->rank, &walk);
+		w = ls_job_next_of_rank(e, j, who->rank, &walk);
 	while (w != NULL && !ls_worker_is_gone(w));
 	return w;
 }
@@ -676,13 +537,13 @@ roster_may_end(const struct ls_engine *e, struct ls_job *j,
 	const struct ls_engine_worker *w = ls_job_worker(e, j, info);
 	size_t own = 0, others = 0;
 
-	if (!far && w != NULL && w->reported && roster_same_owner(&w->info, info))
+	if (!far && w != NULL && w->reported && ls_worker_same_owner(&w->info, info))
 		return true;
 	if (now_us < j->claim_us + ROSTER_CLAIM_US)
 		return false;
 	for (size_t i = 0; i < j->count; i++) {
 		w = &e->workers[j->slots[i]];
-		if (w->reported && roster_same_owner(&w->info, info))
+		if (w->reported && ls_worker_same_owner(&w->info, info))
 			own++;
 		else if (w->reported)
 			others += w->state == LS_WORKER_REPORTING;
@@ -752,7 +613,7 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, const struct ls_worker_inf
 	}
 	/* what storage told of the job is not of an attempt before */
 	if (j->attempt >= 0)
-		ls_judge_clear_job(e, j, false, now_us);
+		ls_findings_clear_job(e, j, false, now_us);
 	roster_release_workers(e, j);
 	roster_reset_job(j);
 	j->attempt = attempt;
@@ -779,7 +640,7 @@ roster_declare(struct ls_engine *e, const struct ls_worker_info *info, bool reco
 	w = roster_find(e, j, info);
 	if (w == NULL) {
 		size_t walk = 0;
-		bool twin = roster_next(e, j, info->rank, &walk) != NULL;
+		bool twin = ls_job_next_of_rank(e, j, info->rank, &walk) != NULL;
 
 		rc = roster_add(e, j, info, now_us, &w);
 		j->twins += rc == 0 && twin;

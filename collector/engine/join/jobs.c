@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jobs - the part of the engine that looks up jobs and their workers, and changes nothing.
+ * (Interface: engine_state.h.)
+ */
+#include "config.h"
+#include "collector/engine/engine_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool
+ls_worker_is_gone(const struct ls_engine_worker *w)
+{
+	return w->state == LS_WORKER_ENDED || w->state == LS_WORKER_CRASHED;
+}
+
+struct ls_job *
+ls_engine_find_job(const struct ls_engine *e, const char *name)
+{
+	uint32_t hash = ls_index_hash_text(name), at;
+	size_t walk = 0;
+
+	while ((at = ls_index_next(&e->job_index, hash, &walk)) != LS_INDEX_NONE)
+		if (strcmp(e->jobs[at].name, name) == 0)
+			return &e->jobs[at];
+	return NULL;
+}
+
+int32_t
+ls_job_chips(const struct ls_engine *e, const struct ls_job *j)
+{
+	int64_t chips = 0;
+
+	for (size_t i = 0; i < j->count; i++) {
+		int32_t c = e->workers[j->slots[i]].info.chips;
+
+		if (c <= 0)
+			return 0;
+		chips += c;
+	}
+	return chips > INT32_MAX ? INT32_MAX : (int32_t)chips;
+}
+
+void
+ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_worker_info *ret_info)
+{
+	ret_info->step_source = LS_STEP_MARKER;
+	ret_info->step_confidence = 0;
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_worker_info *w = &e->workers[j->slots[i]].info;
+
+		if (w->step_source == LS_STEP_MARKER ||
+			(ret_info->step_source != LS_STEP_MARKER &&
+				w->step_confidence >= ret_info->step_confidence))
+			continue;
+		ret_info->step_source = w->step_source;
+		ret_info->step_confidence = w->step_confidence;
+	}
+}
+
+size_t
+ls_job_hosts(const struct ls_engine *e, const struct ls_job *j)
+{
+	bool *seen = calloc(e->host_count + 1, sizeof(*seen));
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->count && seen != NULL; i++) {
+		bool *host = &seen[e->workers[j->slots[i]].host];
+
+		n += !*host;
+		*host = true;
+	}
+	free(seen);
+	return n;
+}
+
+size_t
+ls_job_neighbours(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_engine_worker *w)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->count; i++)
+		n += e->workers[j->slots[i]].host == w->host;
+	return n;
+}
+
+struct ls_engine_worker *
+ls_job_next_of_rank(const struct ls_engine *e, const struct ls_job *j, int32_t rank,
+	size_t *walk)
+{
+	uint32_t at;
+
+	while ((at = ls_index_next(&j->rank_index, ls_index_hash_number((uint64_t)rank),
+			walk)) != LS_INDEX_NONE)
+		if (e->workers[j->slots[at]].info.rank == rank)
+			return &e->workers[j->slots[at]];
+	return NULL;
+}
+
+struct ls_engine_worker *
+ls_job_rank(const struct ls_engine *e, const struct ls_job *j, int32_t rank)
+{
+	size_t walk = 0;
+	struct ls_engine_worker *w = ls_job_next_of_rank(e, j, rank, &walk);
+
+	return w != NULL && ls_job_next_of_rank(e, j, rank, &walk) == NULL ? w : NULL;
+}
+
+bool
+ls_worker_same_owner(const struct ls_worker_info *a, const struct ls_worker_info *b)
+{
+	uint32_t least = a->owner < b->owner ? a->owner : b->owner;
+
+	return strcmp(a->host, b->host) == 0 &&
+		(a->owner == b->owner ||
+			(least == 0 && a->owner + b->owner != LS_OWNER_APART));
+}
+
+struct ls_engine_worker *
+ls_job_worker(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_worker_info *who)
+{
+	struct ls_engine_worker *w, *other = NULL;
+	size_t walk = 0;
+
+	while ((w = ls_job_next_of_rank(e, j, who->rank, &walk)) != NULL) {
+		if (ls_worker_same_owner(&w->info, who))
+			return w;
+		if (other == NULL && strcmp(w->info.host, who->host) == 0)
+			other = w;
+	}
+	return other;
+}
+
+bool
+ls_job_is_contested(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_engine_worker *w)
+{
+	const struct ls_engine_worker *other;
+	size_t walk = 0;
+
+	do
+		other = ls_job_next_of_rank(e, j, w->info.rank, &walk);
+	while (other != NULL && (other == w || other->host != w->host));
+	return other != NULL;
+}
+
+const struct ls_job_groups *
+ls_job_groups_of(const struct ls_job *j, unsigned way)
+{
+	if (way == LS_WAY_RACK)
+		return &j->racks;
+	if (way == LS_WAY_SHARD)
+		return &j->shards;
+	return way == LS_WAY_SLICE && j->slices.count > 1 ? &j->slices : NULL;
+}
+
+uint32_t
+ls_job_group_of(const struct ls_engine *e, const struct ls_job *j, unsigned way,
+	size_t slot)
+{
+	const struct ls_job_groups *g = ls_job_groups_of(j, way);
+
+	if (way == LS_WAY_HOST)
+		return e->workers[j->slots[slot]].host;
+	return g == NULL ? LS_GROUP_NO : g->of[slot];
+}
+
+bool
+ls_job_same_group(const struct ls_engine *e, const struct ls_job *j, size_t slot,
+	size_t other)
+{
+	unsigned way = j->detect.worker[slot].way;
+	uint32_t group = ls_job_group_of(e, j, way, slot);
+
+	return group != LS_GROUP_NO && group == ls_job_group_of(e, j, way, other);
+}
