@@ -65,13 +65,16 @@ ls_http_bind(struct evhttp *http, const char *address, uint16_t port,
 	struct sockaddr_storage bound;
 	socklen_t len = sizeof(bound);
 	struct evhttp_bound_socket *socket;
+	int fd;
 
 	errno = 0;
 	socket = evhttp_bind_socket_with_handle(http, address, port);
 	if (socket == NULL)
 		return errno != 0 ? -errno : -EADDRNOTAVAIL;
-	if (getsockname(evhttp_bound_socket_get_fd(socket), (struct sockaddr *)&bound,
-		    &len) != 0)
+	fd = evhttp_bound_socket_get_fd(socket);
+	/* libevent's 128 are full after some ms, and who comes then waits for a second */
+	if (listen(fd, LS_LISTEN_BACKLOG) != 0 ||
+		getsockname(fd, (struct sockaddr *)&bound, &len) != 0)
 		return -errno;
 	*ret_listener = evhttp_bound_socket_get_listener(socket);
 	*ret_port = ntohs(bound.ss_family == AF_INET6

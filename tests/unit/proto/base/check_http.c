@@ -3,7 +3,12 @@
 #include "proto/base/http.h"
 
 #include <errno.h>
+#include <arpa/inet.h>
 #include <event2/buffer.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +54,40 @@ LS_TEST(http, loopback_is_known)
 	ck_assert_int_eq(ls_http_is_loopback("0.0.0.0"), 0);
 	ck_assert_int_eq(ls_http_is_loopback("::"), 0);
 	ck_assert_int_eq(ls_http_is_loopback("name"), -LS_EPARSE);
+}
+
+/* Nobody accepts: whoever finds the queue full would wait for a second. */
+LS_TEST(http, many_may_come_at_once)
+{
+	struct event_base *base = event_base_new();
+	struct evhttp *http = evhttp_new(base);
+	struct evconnlistener *listener;
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	const struct timeval soon = {
+		.tv_usec = 900000
+	}; /* before the kernel asks again */
+	FILE *f = fopen("/proc/sys/net/core/somaxconn", "re");
+	size_t n = 0;
+	int fd[500], port;
+
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fscanf(f, "%zu", &n), 1);
+	ck_assert_int_eq(fclose(f), 0);
+	n = n < 500 ? n : 500; /* what the kernel allows */
+	ck_assert_int_eq(ls_http_bind(http, "127.0.0.1", 0, &listener, &port), 0);
+	to.sin_port = htons((uint16_t)port);
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	for (size_t i = 0; i < n; i++) {
+		fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		ck_assert_int_eq(
+			setsockopt(fd[i], SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon)),
+			0);
+		ck_assert_int_eq(connect(fd[i], (struct sockaddr *)&to, sizeof(to)), 0);
+	}
+	for (size_t i = 0; i < n; i++)
+		ck_assert_int_eq(close(fd[i]), 0);
+	evhttp_free(http);
+	event_base_free(base);
 }
 
 LS_TEST(http, port_files_are_whole)
