@@ -19,7 +19,7 @@
  * Errors:  none.
  * Limits:  LS_ONSET_MIN to LS_ONSET_MAX windows; work grows with the square of n.
  * Source:  likelihood ratio of two models that are not nested: Cox (1962). Measured rates of error:
- *          collector/engine/README.md (check_onset).
+ *          collector/engine/PATTERNS.md (check_onset).
  */
 #ifndef LS_COLLECTOR_ONSET_H
 #define LS_COLLECTOR_ONSET_H
