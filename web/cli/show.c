@@ -195,6 +195,8 @@ show_onset(struct ls_term *t, const json_t *f)
 		(void)printf("; %zu episodes", json_array_size(ls_pick(f, "episodes")));
 	if (ls_pick(f, "cleared_at"))
 		(void)printf("; over at %s", ls_term_time(t, f, "cleared_at", false));
+	if (ls_pick(f, "part_of"))
+		(void)printf(", part of %s", ls_term_text(t, f, "part_of", "?"));
 	(void)printf("\n");
 }
 

@@ -91,7 +91,7 @@ function since(f) {
 			`slowest in ${text.percent(p.slowest_ratio)} of ${text.whole(p.steps_seen)} steps`) : null,
 		Array.isArray(f.episodes) ? el("p", { class: "note" }, `${f.episodes.length} episodes, the newest since ${
 			text.stamp(f.episodes.at(-1)?.from_at)}`) : null,
-		f.cleared_at ? el("p", { class: "note" }, `over at ${text.stamp(f.cleared_at)}`) : null);
+		f.cleared_at ? el("p", { class: "note" }, `over at ${text.stamp(f.cleared_at)}${f.part_of ? `, part of ${f.part_of}` : ""}`) : null);
 }
 
 function cost(f) {

@@ -637,11 +637,26 @@ finding_render_all(const struct ls_finding *f)
 	return doc;
 }
 
+/* Why it was cleared, if that is known; what an earlier time said goes. */
+static int
+finding_render_reason(const struct ls_finding *f, json_t *doc)
+{
+	bool part = f->part_of[0] != '\0';
+
+	ls_ignore(json_object_del(doc, "cleared_reason"));
+	ls_ignore(json_object_del(doc, "part_of"));
+	if (ls_finding_is_open(f) || (!f->job_ended && !part))
+		return 0;
+	if (json_object_set_new(doc, "cleared_reason",
+		    json_string(part ? "part_of" : "job_ended")) != 0)
+		return -1;
+	return part ? json_object_set_new(doc, "part_of", json_string(f->part_of)) : 0;
+}
+
 int
 ls_finding_render(struct ls_finding *f)
 {
 	json_t *doc;
-	bool ended = f->job_ended && !ls_finding_is_open(f);
 
 	if (f->onset_type == NULL || json_array_size(f->episodes) == 0) {
 		f->onset_type = f->born ? "from_the_start"
@@ -652,10 +667,7 @@ ls_finding_render(struct ls_finding *f)
 	doc = ls_finding_is_stored(f) ? finding_render_state(f) : finding_render_all(f);
 	if (doc == NULL)
 		return -ENOMEM;
-	ls_ignore(json_object_del(doc, "cleared_reason")); /* of an earlier time */
-	if (ended &&
-		json_object_set_new(doc, "cleared_reason", json_string("job_ended")) !=
-			0) {
+	if (finding_render_reason(f, doc) != 0) {
 		json_decref(doc);
 		return -ENOMEM;
 	}

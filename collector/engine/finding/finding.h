@@ -79,6 +79,8 @@ struct ls_finding {
 	bool replica;
 	double share; /* a ratio */
 	bool job_ended; /* cleared with its job */
+	char part_of
+		[LS_FINDING_ID_BYTES]; /* cleared for this one, which tells it, too; "": not */
 	bool simulated; /* its job is of lockstep-sim */
 	enum ls_detect_mode estimate;
 	uint32_t occurrence; /* from 1 */

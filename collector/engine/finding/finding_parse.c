@@ -184,6 +184,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 
 	if (json_integer_value(json_object_get(json, "schema_version")) != 1 ||
 		finding_parse_names(json, &f) != 0 ||
+		finding_get_text(json, "part_of", f.part_of, sizeof(f.part_of)) != 0 ||
 		!json_is_integer(json_object_get(onset, "step")))
 		goto bad;
 	f.onset_step = (uint64_t)json_integer_value(json_object_get(onset, "step"));
@@ -200,7 +201,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	f.detected_us = finding_get_time(json, "first_detected_at");
 	f.updated_us = finding_get_time(json, "updated_at");
 	f.cleared_us = finding_get_time(json, "cleared_at");
-	f.job_ended = json_object_get(json, "cleared_reason") != NULL;
+	f.job_ended = finding_is_text(json, "cleared_reason", "job_ended");
 	f.last_step = (uint64_t)json_integer_value(json_object_get(json, "last_step"));
 	f.accounted_step = f.last_step;
 	f.steps_seen =

@@ -104,6 +104,7 @@ ls_findings_take(struct ls_engine *e, struct ls_finding *last,
 		ls_finding_end_episode(last) == 0) {
 		last->status = LS_FINDING_REOPENED;
 		last->job_ended = false;
+		last->part_of[0] = '\0';
 		last->reopened++;
 		last->ended_us = last->cleared_us;
 		last->ended_since_step = last->since_step;
@@ -268,6 +269,15 @@ ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step,
 	if (step > f->last_step)
 		f->last_step = step;
 	ls_findings_tell(e, f, "cleared", now_us);
+}
+
+void
+ls_findings_part_of(struct ls_engine *e, struct ls_finding *f,
+	const struct ls_finding *whole, int64_t now_us)
+{
+	memcpy(f->part_of, whole->id, sizeof(f->part_of));
+	if (!ls_finding_is_open(f))
+		ls_findings_tell(e, f, "updated", now_us);
 }
 
 void

@@ -83,6 +83,10 @@ void ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *eve
 void ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step,
 	int64_t now_us);
 
+/* It is cleared, or will be at once, because `whole` tells what it told: says so. */
+void ls_findings_part_of(struct ls_engine *e, struct ls_finding *f,
+	const struct ls_finding *whole, int64_t now_us);
+
 /* Clears every open finding of a job: a new attempt began, or it ended. */
 void ls_findings_clear_job(struct ls_engine *e, struct ls_job *j, bool ended,
 	int64_t now_us);

@@ -351,6 +351,8 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	f->estimate = j->detect.mode;
 	judge_refresh(e, j, f, who, ch, step, now_us);
 	ls_findings_tell(e, f, event, now_us);
+	if (!who.net && strcmp(event, "updated") != 0)
+		ls_judge_group_adopt(e, j, who.at, f, now_us);
 }
 
 static void
@@ -419,7 +421,7 @@ judge_rename(struct ls_engine *e, struct ls_job *j, size_t at, uint64_t step,
 	int64_t now_us)
 {
 	const struct ls_suspect who = { .net = true, .at = at };
-	struct ls_finding was, *f;
+	struct ls_finding was, is, *f;
 
 	if (j->detect.net[at].names != LS_NET_ALL ||
 		j->detect.judged % LS_FINDING_UPDATE_STEPS != 0)
@@ -431,6 +433,10 @@ judge_rename(struct ls_engine *e, struct ls_job *j, size_t at, uint64_t step,
 	if (f != NULL && !ls_arbiter_holds(e, j, f))
 		ls_findings_clear(e, f, step, now_us);
 	judge_reopen(e, j, who, step, now_us);
+	is = judge_subject(e, j, who, LS_DETECT_CHRONIC);
+	f = ls_findings_last(e, &was); /* the list may have moved */
+	if (f != NULL && f->cleared_us == now_us && ls_findings_open(e, &is) != NULL)
+		ls_findings_part_of(e, f, ls_findings_open(e, &is), now_us);
 }
 
 /* Levels before the step against levels after it, of the channels of one suspect. */

@@ -140,6 +140,24 @@ ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, uint64
 }
 
 void
+ls_judge_group_adopt(struct ls_engine *e, const struct ls_job *j, size_t slot,
+	const struct ls_finding *group, int64_t now_us)
+{
+	for (size_t i = 0; i < e->finding_count; i++) {
+		struct ls_finding *f = &e->findings[i];
+		const struct ls_engine_worker *w;
+
+		if (ls_finding_is_open(f) || f->cleared_us != now_us ||
+			(f->scope != LS_SCOPE_HOST && f->scope != LS_SCOPE_RANK) ||
+			strcmp(f->who.job, j->name) != 0)
+			continue;
+		w = ls_job_worker(e, j, &f->who);
+		if (w != NULL && ls_job_same_group(e, j, slot, w->slot))
+			ls_findings_part_of(e, f, group, now_us);
+	}
+}
+
+void
 ls_judge_group_leave(struct ls_job *j, size_t slot)
 {
 	if (!ls_judge_is_found(j, slot))

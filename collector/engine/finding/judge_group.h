@@ -47,6 +47,10 @@ size_t ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step,
 struct ls_finding ls_judge_group_subject(const struct ls_engine *e,
 	const struct ls_job *j, size_t slot);
 
+/* Findings about its members that were cleared for this one, about the group of worker `slot`, say so. */
+void ls_judge_group_adopt(struct ls_engine *e, const struct ls_job *j, size_t slot,
+	const struct ls_finding *group, int64_t now_us);
+
 /* Fills in the hosts of a group's finding. */
 void ls_judge_group_members(const struct ls_engine *e, const struct ls_job *j,
 	size_t slot, struct ls_finding *f);

@@ -188,8 +188,23 @@ judge_job_tell(struct ls_engine *e, struct ls_job *j, bool was, uint64_t step,
 	ls_findings_tell(e, f, event, now_us);
 }
 
+/* Who explains that all steps take longer: the newest finding about less than the job. */
+static const struct ls_finding *
+judge_job_culprit(const struct ls_engine *e, const struct ls_job *j)
+{
+	for (size_t i = e->finding_count; i > 0; i--) {
+		const struct ls_finding *f = &e->findings[i - 1];
+
+		if (ls_finding_is_open(f) && f->scope != LS_SCOPE_JOB &&
+			f->kind != LS_KIND_HANG && strcmp(f->who.job, j->name) == 0)
+			return f;
+	}
+	return NULL;
+}
+
 static void
-judge_job_end(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
+judge_job_end(struct ls_engine *e, struct ls_job *j, const struct ls_finding *culprit,
+	uint64_t step, int64_t now_us)
 {
 	struct ls_finding subject = ls_findings_of_job(e, j), *f;
 
@@ -197,8 +212,11 @@ judge_job_end(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 	f = judge_job_finding(e, &subject, now_us);
 	j->pulse.on = false;
 	j->pulse.row = 0;
-	if (f != NULL && !ls_arbiter_holds(e, j, f))
-		ls_findings_clear(e, f, step, now_us);
+	if (f == NULL || ls_arbiter_holds(e, j, f))
+		return;
+	if (culprit != NULL)
+		ls_findings_part_of(e, f, culprit, now_us);
+	ls_findings_clear(e, f, step, now_us);
 }
 
 void
@@ -210,7 +228,7 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 
 	/* somebody is found who explains it: that is told instead */
 	if (p->on && ls_arbiter_has_culprit(j)) {
-		judge_job_end(e, j, row->row.step, now_us);
+		judge_job_end(e, j, judge_job_culprit(e, j), row->row.step, now_us);
 		return;
 	}
 	if (!ls_pulse_step(p, &row->row,
@@ -221,5 +239,5 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	if (p->on)
 		judge_job_tell(e, j, was, row->row.step, now_us);
 	else if (was)
-		judge_job_end(e, j, row->row.step, now_us);
+		judge_job_end(e, j, NULL, row->row.step, now_us);
 }

@@ -261,6 +261,16 @@ LS_TEST(told, findings_of_members_become_the_groups)
 	f = fake_job_finding(job, 2);
 	ck_assert_str_eq(ls_json_text_at(f, "subject", "scope"), "group");
 	ck_assert_str_eq(json_string_value(json_object_get(f, "status")), "open");
+	for (size_t i = 0; i < 2; i++) {
+		json_t *part = fake_job_finding(job, i);
+
+		ck_assert_str_eq(ls_json_text_at(part, "status", NULL), "cleared");
+		ck_assert_str_eq(ls_json_text_at(part, "cleared_reason", NULL),
+			"part_of");
+		ck_assert_str_eq(ls_json_text_at(part, "part_of", NULL),
+			ls_json_text_at(f, "id", NULL));
+		json_decref(part);
+	}
 	json_decref(f);
 	fake_job_free(job);
 }

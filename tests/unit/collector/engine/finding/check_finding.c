@@ -440,6 +440,27 @@ LS_TEST(all, parsed_finding_keeps_what_is_not_known_anew)
 	ls_finding_fini(&g);
 }
 
+LS_TEST(all, why_it_was_cleared_is_read_back_and_goes_when_it_is_open_again)
+{
+	struct ls_finding f = sample(), g;
+
+	f.status = LS_FINDING_CLEARED;
+	memcpy(f.part_of, "F-7QWE", 7);
+	ck_assert_int_eq(ls_finding_render(&f), 0);
+	ck_assert_str_eq(text_at(f.json, "cleared_reason"), "part_of");
+	ck_assert_int_eq(ls_finding_parse(f.json, &g), 0);
+	ck_assert_str_eq(g.part_of, "F-7QWE");
+	ck_assert(!g.job_ended);
+	ck_assert_int_eq(ls_finding_render(&g), 0);
+	ck_assert_str_eq(text_at(g.json, "part_of"), "F-7QWE");
+	g.status = LS_FINDING_REOPENED;
+	ck_assert_int_eq(ls_finding_render(&g), 0);
+	ck_assert_ptr_null(json_object_get(g.json, "cleared_reason"));
+	ck_assert_ptr_null(json_object_get(g.json, "part_of"));
+	ls_finding_fini(&f);
+	ls_finding_fini(&g);
+}
+
 /* One change each that makes it no finding of ours. */
 LS_TEST_LOOP(all, parse_refuses_what_is_not_a_finding, 0, 13)
 {

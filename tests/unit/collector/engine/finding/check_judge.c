@@ -504,7 +504,7 @@ LS_TEST_LOOP(who, a_slow_job_has_a_shape, 0, 2)
 LS_TEST(who, a_culprit_takes_the_place_of_a_slow_job)
 {
 	struct fake_job *job = fake_job_new(8);
-	json_t *f;
+	json_t *f, *culprit;
 
 	fake_job_run(job, 300);
 	job->own_s *= 1.2;
@@ -515,8 +515,13 @@ LS_TEST(who, a_culprit_takes_the_place_of_a_slow_job)
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 2);
 	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
 	f = fake_job_finding(job, 0); /* the job's, opened first */
+	culprit = fake_job_finding(job, 1);
 	ck_assert_str_eq(ls_json_text_at(f, "status", NULL), "cleared");
+	ck_assert_str_eq(ls_json_text_at(f, "cleared_reason", NULL), "part_of");
+	ck_assert_str_eq(ls_json_text_at(f, "part_of", NULL),
+		ls_json_text_at(culprit, "id", NULL));
 	json_decref(f);
+	json_decref(culprit);
 	fake_job_free(job);
 }
 
