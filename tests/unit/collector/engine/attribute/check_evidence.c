@@ -392,6 +392,40 @@ LS_TEST_LOOP(all, who_is_kept_from_a_cpu_inside_one_program_is_named, 0,
 	fake_job_free(w.job);
 }
 
+/* Whom counters name later takes the place of the job. */
+LS_TEST(all, a_slow_program_becomes_its_hosts_when_counters_tell)
+{
+	struct watched w = { .job = fake_job_on(NULL, "train", WORKERS),
+		.cpu_step_s = 0.05 };
+	json_t *all, *host;
+
+	w.job->own_s = 0.01;
+	w.job->collective_s = 0.09;
+	fake_job_declare(w.job);
+	for (size_t i = 0; i < LEARN + 80 + 160; i++) {
+		w.job->comm_s = i < LEARN ? 0 : 0.04;
+		for (size_t k = 0; k < WORKERS; k++)
+			w.queue_s[k] += 0.01;
+		w.queue_s[3] += i < LEARN + 80 ? 0 : 0.1;
+		fake_job_run(w.job, 1);
+		for (size_t k = 0; k < WORKERS && i % 8 == 0; k++)
+			watch(&w, k); /* about once a second */
+		if (i == LEARN + 79)
+			fake_job_only(w.job, "job_slow", "job", "");
+	}
+	ck_assert_uint_eq(fake_job_told(w.job, "opened"), 2);
+	all = fake_job_finding(w.job, 0);
+	host = fake_job_finding(w.job, 1);
+	ck_assert_str_eq(ls_json_text_at(all, "status", NULL), "cleared");
+	ck_assert_str_eq(ls_json_text_at(all, "part_of", NULL),
+		ls_json_text_at(host, "id", NULL));
+	ck_assert_str_eq(ls_json_text_at(host, "status", NULL), "open");
+	ck_assert_str_eq(ls_json_text_at(host, "subject", "host"), "h3");
+	json_decref(all);
+	json_decref(host);
+	fake_job_free(w.job);
+}
+
 /* Collectives take 20 ms longer. A host that sends a segment again each second step may
  * explain that; one each hundredth cannot, and one that always did has not begun to. */
 LS_TEST_LOOP(all, a_link_needs_evidence_of_a_link, 0, 4)
