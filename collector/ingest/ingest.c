@@ -29,6 +29,7 @@
 #define INGEST_BUFFER_BYTES 2048
 #define INGEST_REPLY_BYTES 512 /* an ack and its frame, as a rule */
 #define INGEST_GREETING_NS 10000000000ull /* as nng's own transports */
+#define INGEST_SWEEP_NS 1000000000ull /* between looks for who is silent too long */
 #define INGEST_ACCEPT_PAUSE_MS 100 /* when no descriptor, memory or handshake is left */
 /* large requests that had so much go back to the system when none is left */
 #define INGEST_TRIM_BYTES (8u * 1024 * 1024)
@@ -40,7 +41,7 @@ enum ingest_doing {
 	INGEST_RECEIVING, /* receiving a request */
 	INGEST_WAITING, /* has a request, and too many are held */
 	INGEST_HELD, /* waits for ls_ingest_reply */
-	INGEST_SLOWED /* its reply is delayed: rx sleeps */
+	INGEST_SLOWED /* its reply waits for the timer */
 };
 
 /*
@@ -55,6 +56,7 @@ struct ls_ingest_request {
 	nng_stream *raw; /* until the loop has it */
 	struct ls_stream *stream;
 	nng_aio *rx, *tx; /* tx has no callback: it costs no wake-up */
+	struct ls_loop_timer *timer; /* of its first delayed reply, for all of them */
 	enum ingest_doing doing;
 	size_t sent_bytes; /* of what tx sends or sent; 0: nothing so far */
 	size_t reply_bytes; /* of the reply, with its frame, or 0 */
@@ -64,8 +66,9 @@ struct ls_ingest_request {
 	/* while buf counts, or during a handshake of TLS */
 	TAILQ_ENTRY(ls_ingest_request) large;
 	bool counts; /* its request is not complete, and buf not small */
+	/* the first bytes of the request, or the connection; written before `begun` */
+	uint64_t begun_mono_ns;
 	atomic_bool begun; /* bytes of the request came, perhaps encrypted ones */
-	uint64_t begun_mono_ns; /* the first of them, or the connection */
 	bool wants_room; /* to the loop: buf is full */
 	atomic_bool ending; /* gives its memory to others */
 	size_t frame_bytes; /* of the request in buf */
@@ -84,6 +87,9 @@ TAILQ_HEAD(ingest_large, ls_ingest_request);
 
 struct ls_ingest {
 	nng_stream_listener *listener;
+	struct ls_loop *loop;
+	/* One for all: nng's own time limits cost more than the receipt of a report. */
+	struct ls_loop_timer *sweep;
 	nng_aio *accept;
 	bool pausing; /* accept sleeps; touched by its callback only */
 	bool stopped;
@@ -145,23 +151,25 @@ static void
 ingest_receive(struct ls_ingest_request *c)
 {
 	size_t room = c->size - c->filled, len = room;
-	uint64_t took_ns, whole_ns = LS_FRAME_TIME_NS;
 
 	/* A greeting has an end of its own: a request that came with it would be left
 	 * in the way. */
-	if (c->doing == INGEST_GREETING) {
+	if (c->doing == INGEST_GREETING)
 		len = LS_FRAME_GREETING_BYTES - c->filled;
-		if (c->ingest->tls == NULL) /* else there is a handshake before it */
-			whole_ns = INGEST_GREETING_NS;
-	}
-	if (c->doing == INGEST_GREETING || c->begun) {
-		took_ns = ls_clock_mono_ns() - c->begun_mono_ns;
-		nng_aio_set_timeout(c->rx,
-			took_ns < whole_ns
-				? (nng_duration)((whole_ns - took_ns) / 1000000)
-				: 0);
-	}
 	ls_stream_recv(c->stream, c->buf + c->filled, len, room, c->rx);
+}
+
+/* Has what it receives taken longer than it may? */
+static bool
+ingest_is_late(const struct ls_ingest_request *c, uint64_t now_ns)
+{
+	/* with TLS there is a handshake before the greeting */
+	uint64_t whole_ns = c->doing == INGEST_GREETING && c->ingest->tls == NULL
+		? INGEST_GREETING_NS
+		: LS_FRAME_TIME_NS;
+
+	return (c->doing == INGEST_GREETING || c->begun) &&
+		now_ns > c->begun_mono_ns + whole_ns;
 }
 
 /* On a thread of nng: something came. When all is there, or nothing more will be, the
@@ -173,23 +181,22 @@ ingest_on_receive(void *arg)
 	size_t len = 0;
 
 	c->t_receive_mono_ns = ls_clock_mono_ns(); /* before what TLS takes */
-	if (c->doing == INGEST_SLOWED)
-		c->rc = nng_aio_result(c->rx);
-	else
-		c->rc = ls_stream_received(c->stream, c->rx, &len);
-	if (c->rc == 0 && c->doing != INGEST_SLOWED) {
+	c->rc = ls_stream_received(c->stream, c->rx, &len);
+	if (c->rc == 0) {
 		if (!c->begun && c->doing == INGEST_RECEIVING)
 			c->begun_mono_ns = c->t_receive_mono_ns;
 		c->begun = c->begun || len > 0 || nng_aio_count(c->rx) > 0;
 		c->filled += len;
 		if (ingest_missing(c) > 0) {
 			c->wants_room = c->filled == c->size;
-			if (!c->wants_room && !atomic_load(&c->ending)) {
+			if (ingest_is_late(c, c->t_receive_mono_ns)) {
+				c->rc = NNG_ETIMEDOUT;
+			} else if (!c->wants_room && !atomic_load(&c->ending)) {
 				ingest_receive(c);
 				return;
-			}
-			if (!c->wants_room)
+			} else if (!c->wants_room) {
 				c->rc = NNG_ECANCELED;
+			}
 		}
 	}
 	/* It has room for every connection, so it is closed: nobody will look, and all
@@ -249,6 +256,7 @@ ingest_free(struct ls_ingest_request *c)
 {
 	struct ls_ingest *g = c->ingest;
 
+	ls_loop_timer_free(c->timer);
 	nng_aio_free(c->rx);
 	nng_aio_free(c->tx);
 	ls_stream_free(c->stream);
@@ -359,7 +367,6 @@ ingest_consume(struct ls_ingest_request *c)
 	c->filled = rest;
 	c->begun = rest > 0 || ls_stream_holds(c->stream);
 	c->frame_bytes = 0;
-	nng_aio_set_timeout(c->rx, NNG_DURATION_INFINITE); /* until one begins */
 }
 
 /* Receives the next request. */
@@ -424,6 +431,21 @@ ingest_hurry(struct ls_ingest *g)
 			atomic_fetch_sub(&g->handshaking, 1);
 		/* Again for those before, as above. */
 		nng_aio_abort(c->rx, NNG_ECANCELED);
+	}
+}
+
+/* Ends what has taken too long. Who sends a byte now and then ends on a thread of nng. */
+static void
+ingest_on_sweep(void *arg)
+{
+	struct ls_ingest *g = arg;
+	uint64_t now_ns = ls_clock_mono_ns();
+	struct ls_ingest_request *c;
+
+	LIST_FOREACH (c, &g->all, all) {
+		if ((c->doing == INGEST_GREETING || c->doing == INGEST_RECEIVING) &&
+			ingest_is_late(c, now_ns))
+			nng_aio_abort(c->rx, NNG_ETIMEDOUT);
 	}
 }
 
@@ -572,8 +594,10 @@ ingest_received(struct ls_ingest *g, struct ls_ingest_request *c)
 
 /* Sends the reply, if there is one, and receives the next request. */
 static void
-ingest_answer(struct ls_ingest_request *c)
+ingest_answer(void *arg)
 {
+	struct ls_ingest_request *c = arg;
+
 	c->peer.due_mono_ns = 0;
 	if (c->reply_bytes > 0) {
 		c->ingest->stats.replies++;
@@ -599,10 +623,8 @@ ingest_turn(struct ls_ingest *g, struct ls_ingest_request *c)
 	case INGEST_WAITING:
 		ingest_give(g, c);
 		break;
-	case INGEST_SLOWED:
-		ingest_answer(c);
-		break;
 	case INGEST_HELD: /* not in the queue */
+	case INGEST_SLOWED:
 		LS_ASSERT(false);
 	}
 }
@@ -650,7 +672,7 @@ ls_ingest_reply(struct ls_ingest_request *c, const uint8_t *buf, size_t len)
 	struct ls_ingest *g = c->ingest;
 	size_t head = LS_FRAME_LENGTH_BYTES + c->route_bytes;
 	uint8_t *out = NULL;
-	int64_t wait_ns = 0;
+	uint64_t now_ns = ls_loop_now(g->loop); /* the timer counts from it */
 
 	LS_ASSERT(c->doing == INGEST_HELD);
 	g->stats.busy--;
@@ -672,15 +694,14 @@ ls_ingest_reply(struct ls_ingest_request *c, const uint8_t *buf, size_t len)
 	}
 	c->reply_bytes = out != NULL ? head + len : 0;
 	ingest_consume(c);
-	if (c->peer.due_mono_ns > 0)
-		wait_ns = (int64_t)(c->peer.due_mono_ns - ls_clock_mono_ns());
-	if (wait_ns <= 0) {
-		ingest_answer(c);
-	} else {
-		c->doing = INGEST_SLOWED;
-		/* nng counts ms and cuts off: never too early */
-		nng_sleep_aio((nng_duration)(wait_ns / 1000000) + 2, c->rx);
+	if (c->timer == NULL && c->peer.due_mono_ns > now_ns)
+		c->timer = ls_loop_timer_new(g->loop, ingest_answer, c);
+	if (c->timer == NULL || c->peer.due_mono_ns <= now_ns) {
+		ingest_answer(c); /* no memory for a timer: at once */
+		return;
 	}
+	c->doing = INGEST_SLOWED;
+	ls_loop_timer_start(c->timer, c->peer.due_mono_ns - now_ns, 0);
 }
 
 struct ls_ingest_peer *
@@ -843,15 +864,19 @@ ls_ingest_open(struct ls_loop *loop, const struct ls_ingest_options *options,
 	g->arg = arg;
 	g->held_max = options->contexts;
 	g->tls = options->tls;
+	g->loop = loop;
 	STAILQ_INIT(&g->waiting);
 	TAILQ_INIT(&g->large);
 	TAILQ_INIT(&g->handshakes);
 	g->queue = ls_queue_new(LS_CONNECTIONS_MAX);
-	rc = g->queue != NULL ? ls_queue_watch(g->queue, loop, ingest_on_queue, g)
-			      : -ENOMEM;
+	g->sweep = ls_loop_timer_new(loop, ingest_on_sweep, g);
+	rc = g->queue != NULL && g->sweep != NULL
+		? ls_queue_watch(g->queue, loop, ingest_on_queue, g)
+		: -ENOMEM;
 	if (rc == 0)
 		rc = ls_err_nng(ingest_listen(g, options->url));
 	if (rc == 0) {
+		ls_loop_timer_start(g->sweep, INGEST_SWEEP_NS, INGEST_SWEEP_NS);
 		nng_stream_listener_accept(g->listener, g->accept);
 		*ret_ingest = g;
 	} else {
@@ -908,6 +933,7 @@ ls_ingest_close(struct ls_ingest *g)
 	if (g->listener != NULL)
 		nng_stream_listener_free(g->listener);
 	ls_queue_free(g->queue, NULL);
+	ls_loop_timer_free(g->sweep);
 	free(g);
 }
 

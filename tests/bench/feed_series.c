@@ -252,6 +252,20 @@ feed_run(void *arg)
 
 /* --- all of them ---------------------------------------------------------- */
 
+/*
+ * Connects from an address of its own, as hosts do: those of one address share what new
+ * agents may send (LS_RATE_ADDRESS_BYTES_PER_S).
+ */
+static bool
+feed_dial(struct feed_agent *a, const struct feed *f, size_t number)
+{
+	char url[128];
+
+	(void)snprintf(url, sizeof(url), "tcp://127.1.%zu.%zu;%s", number >> 8,
+		number & 255, f->url + strlen("tcp://"));
+	return nng_dial(a->socket, url, NULL, 0) == 0;
+}
+
 static bool
 feed_open(struct feed_agent *a, const struct feed *f, size_t number)
 {
@@ -265,7 +279,7 @@ feed_open(struct feed_agent *a, const struct feed *f, size_t number)
 	return (nng_req0_open(&a->socket) == 0 &&
 		       nng_socket_set_size(a->socket, NNG_OPT_RECVMAXSZ,
 			       LS_ACK_MAX_BYTES) == 0 &&
-		       nng_dial(a->socket, f->url, NULL, 0) == 0) ||
+		       feed_dial(a, f, number)) ||
 		feed_fail(a, "cannot connect");
 }
 

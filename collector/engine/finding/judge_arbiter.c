@@ -70,7 +70,7 @@ arbiter_net_holds(const struct ls_engine *e, const struct ls_job *j,
 	return false;
 }
 
-/* By a worker that is told of this group, slice or host. */
+/* Does a worker whose finding is about this group, slice or host still hold it? */
 static bool
 arbiter_group_holds(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_finding *f)

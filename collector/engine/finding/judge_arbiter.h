@@ -2,7 +2,7 @@
 /*
  * judge_arbiter - which of several claims about one thing is shown, and until when.
  *
- * Several detectors see one fault. The first that holds is told:
+ * Several detectors see one fault. The first in this order that still sees it is shown:
  *
  *     of workers   what joins them (a slice, rack, shard, host, stage) > the host that a net's
  *                  counters name > the worker, by the first of its channels in the order of enum

@@ -43,7 +43,7 @@ void ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j);
 size_t ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step,
 	int64_t now_us);
 
-/* Of whom is what is found of worker `slot` told? As a finding with nothing but its subject. */
+/* The subject of the finding about worker `slot`: itself, its host, or its group. Nothing else is filled in. */
 struct ls_finding ls_judge_group_subject(const struct ls_engine *e,
 	const struct ls_job *j, size_t slot);
 

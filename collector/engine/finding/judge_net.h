@@ -21,7 +21,7 @@
 
 #include "collector/engine/engine_state.h"
 
-/* Of whom a net's finding is told: what tells it from others, and with where steps come from. */
+/* The subject of a net's finding: what tells it from others, and with where steps come from. */
 struct ls_finding ls_judge_net_whom(const struct ls_engine *e, const struct ls_job *j,
 	size_t at);
 struct ls_finding ls_judge_net_subject(const struct ls_engine *e,

@@ -12,10 +12,13 @@
 #include <nng/protocol/pubsub0/pub.h>
 #include <nng/protocol/reqrep0/req.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -33,6 +36,18 @@ static struct ls_ingest_request *held[4];
 static size_t held_count;
 static bool hold;
 static uint64_t wait_ns; /* of each reply */
+/* what the clocks of this program are ahead of the system's, s */
+static atomic_int ahead_s;
+
+/* The clock that all see, libevent and nng, too: half a minute passes without waiting. */
+int
+clock_gettime(clockid_t id, struct timespec *ts)
+{
+	int rc = (int)syscall(SYS_clock_gettime, id, ts);
+
+	ts->tv_sec += atomic_load(&ahead_s);
+	return rc;
+}
 
 /* Replies with the request itself, reversed; or holds it. */
 static void
@@ -565,6 +580,33 @@ LS_TEST(ingest, unfinished_requests_share_a_budget)
 	for (i = 1; i < PEERS; i++)
 		ck_assert_int_eq(close(fd[i]), 0);
 	free(buf);
+}
+
+/* Ten seconds for a greeting, thirty for a request that began, and all the time between
+ * requests. */
+LS_TEST(ingest, who_begins_and_does_not_finish_is_closed)
+{
+	uint8_t buf[64];
+	size_t len = frame(buf, 0, 'x', 4);
+	int silent = stranger(), half = plain(), trickling = plain(), idle = plain();
+
+	ck_assert_int_eq(send(half, buf, 5, MSG_NOSIGNAL), 5);
+	ck_assert_int_eq(send(trickling, buf, 11, MSG_NOSIGNAL), 11);
+	serves();
+	ahead_s += 11;
+	expect_end(silent);
+	ck_assert_uint_eq(stats().refused[LS_INGEST_REFUSED_TIMEOUT], 1);
+	ck_assert_uint_eq(stats().refused[LS_INGEST_REFUSED_SLOW], 0);
+	ck_assert_int_eq(send(trickling, buf + 11, 1, MSG_NOSIGNAL), 1);
+	serves();
+	ahead_s += 20;
+	ck_assert_int_eq(send(trickling, buf + 12, 1, MSG_NOSIGNAL), 1);
+	expect_end(half);
+	expect_end(trickling);
+	ck_assert_uint_eq(stats().refused[LS_INGEST_REFUSED_SLOW], 2);
+	ck_assert_int_eq(send(idle, buf, len, MSG_NOSIGNAL), (ssize_t)len);
+	expect(idle, buf, len);
+	ck_assert_int_eq(close(idle), 0);
 }
 
 LS_TEST(ingest, what_is_no_request_closes_its_connection)

@@ -490,7 +490,7 @@ LS_TEST(rings, rings_without_a_record_make_room_for_each_other)
 	ls_rings_free(t);
 }
 
-/* Of those that had records since they came, none makes room before the map is full. */
+/* A ring that has a record is forgotten only when all places are taken. */
 LS_TEST(rings, rings_with_records_make_room_when_all_places_are_taken)
 {
 	struct ls_rings *t = ls_rings_new(2 * LS_RINGS_UNHEARD_MAX);
