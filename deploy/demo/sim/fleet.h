@@ -6,8 +6,7 @@
  * Units:   ns, CLOCK_MONOTONIC.
  * Errors:  -LS_ERANGE an address that is none, -LS_ELIMIT more hosts than the process
  *          may have files, -ENOMEM, -errno.
- * Limits:  RLIMIT_NOFILE; SIM_PORTS_PER_SOURCE connections from one source address of
- *          127.0.0.0/8.
+ * Limits:  RLIMIT_NOFILE.
  */
 #ifndef LS_TESTS_SIM_FLEET_H
 #define LS_TESTS_SIM_FLEET_H

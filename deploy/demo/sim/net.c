@@ -56,11 +56,10 @@ net_bind(int fd, const struct sim_address *to, uint32_t n)
 
 	memcpy(&from, &to->addr, sizeof(from));
 	if (from.sin_family != AF_INET ||
-		ntohl(from.sin_addr.s_addr) >> 24 != IN_LOOPBACKNET ||
-		n < SIM_PORTS_PER_SOURCE)
+		ntohl(from.sin_addr.s_addr) >> 24 != IN_LOOPBACKNET)
 		return 0;
 	from.sin_port = 0;
-	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + n / SIM_PORTS_PER_SOURCE);
+	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + n);
 	/* The port is chosen by connect, when it is known where to. */
 	if (setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof(yes)) !=
 			0 ||

@@ -5,7 +5,7 @@
  * Owner:   none.
  * Units:   counts.
  * Errors:  -LS_ERANGE an address that is none; -errno.
- * Limits:  SIM_PORTS_PER_SOURCE.
+ * Limits:  none.
  */
 #ifndef LS_TESTS_SIM_NET_H
 #define LS_TESTS_SIM_NET_H
@@ -27,8 +27,9 @@ int sim_net_resolve(const char *url, struct sim_address *ret_address) LS_MUSTCHE
 uint64_t sim_net_raise_files(void);
 
 /*
- * A socket that begins to connect. The n-th of many to a loopback address takes
- * 127.0.0.1 + n / SIM_PORTS_PER_SOURCE as its source, since ports run out.
+ * A socket that begins to connect. The n-th of many to a loopback address comes from
+ * 127.0.0.1 + n: hosts have addresses of their own, and a collector limits what new
+ * ones of one address send together.
  */
 int sim_net_connect(const struct sim_address *to, uint32_t n, int *ret_fd) LS_MUSTCHECK;
 

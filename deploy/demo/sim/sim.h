@@ -31,8 +31,6 @@
 #define SIM_BODIES_KEPT 64u
 /* phases of a minute, where agents share bodies (--variants) */
 #define SIM_SLOTS 100u
-/* connections from one address; Linux has 28,232 ports */
-#define SIM_PORTS_PER_SOURCE 20000u
 /* --saturate back-fills from so long ago */
 #define SIM_SATURATE_BACK_NS (23ull * 3600 * 1000000000)
 #define SIM_DRAIN_NS 10000000000ull /* at the end, to send what is pending */
