@@ -20,6 +20,9 @@
  * varies lasts, it is 0. A length that has too few windows to know uses the value between: 1/4. */
 #define SCALES_FALL (LS_HALF * LS_HALF)
 
+/* a host-week, in which false findings are counted */
+#define SCALES_WEEK_S 604800.0
+
 #define SCALES_NONE SIZE_MAX
 
 static float *
@@ -378,6 +381,17 @@ scales_counts(const struct ls_scales *s, unsigned length, const uint32_t *list,
 		ls_scales_said(s, LS_SCALES_LEAST, slot) >= usual + LS_QUARTER * excess;
 }
 
+/*
+ * One error rate for a look at one worker. Looks go on as long as a job does: when it has seen a host-week,
+ * they err less often, in proportion to its age, so that errors add up to the logarithm of it.
+ */
+static double
+scales_tail(const struct ls_scales *s)
+{
+	return LS_SCALES_TAIL / (double)s->count *
+		fmin(1, SCALES_WEEK_S / s->seen_s);
+}
+
 /* Is this beyond what its peers vary by, in time and now? */
 static bool
 scales_is_beyond(const struct ls_scales *s, const struct scales_middle *now,
@@ -391,7 +405,7 @@ scales_is_beyond(const struct ls_scales *s, const struct scales_middle *now,
 	return ls_scales_student((excess - now->middle) /
 			       fmax(fmax(sigma, among), SCALES_FLOOR),
 		       (unsigned)fmax(fmin(in_time->windows, in_time->freedom), 3)) <
-		LS_SCALES_TAIL / (double)s->count;
+		scales_tail(s);
 }
 
 /* Is the change of a worker, its jump, or its level, beyond what its peers vary by? Its excess,
@@ -423,7 +437,7 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 		    (unsigned)fmax(fmin(p->level.n + LS_PRIOR,
 					   fmax(p->in_time.windows,
 						   LS_SCALES_TAILS * p->in_time.apart)),
-			    3)) < LS_SCALES_TAIL / (double)s->count &&
+			    3)) < scales_tail(s) &&
 		scales_counts(s, length, list, m, slot, false, level) &&
 		!scales_is_structure(s, list, m, slot, level)) {
 		*ret_level = true;

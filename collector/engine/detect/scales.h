@@ -30,7 +30,8 @@
  * A worker is named if the tail of Student's t, with as many degrees of freedom as there
  * are peers' windows (10 to 64, fewer where their kurtosis is high; windows that vary alike
  * count as fewer), is below one error rate; few peers or a short past make it careful by
- * that. Where a length has too few windows, the greatest spread of shorter ones is
+ * that. Looks go on as long as the job does: when it has seen a host-week, the rate of a
+ * look falls with its age, so that errors of a job add up to the logarithm of that. Where a length has too few windows, the greatest spread of shorter ones is
  * taken, as if it fell with the quarter power of the length (white noise: the half).
  * Three rules beside that:
  *   it lasts                every part of the window shows a quarter of the excess;
@@ -44,7 +45,7 @@
  * Units:   ratios to the step time; seconds.
  * Errors:  -ENOMEM.
  * Limits:  LS_WORKERS_MAX workers, 2.6 kB each; nothing is allocated by a step.
- * Source:  Student (1908); Haar (1910) for the jump; independent windows of an AR(1): Bartlett
+ * Source:  Student (1908); Lan and DeMets (1983) for errors that are spent over looks; Haar (1910) for the jump; independent windows of an AR(1): Bartlett
  *          (1946); variance components shrunk to their common value: Efron and
  *          Morris (1975). Constants and what they do: tests/MEASURED.md, "Noise that is
  *          not ours" (bench_noise.py).

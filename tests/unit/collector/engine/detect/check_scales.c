@@ -162,6 +162,34 @@ LS_TEST(all, shift_above_the_noise_is_named_within_windows_of_seconds)
 	feed_free(f);
 }
 
+/* Steps until a culprit of 4 % is named, in a job that has seen so many host-seconds before. */
+static size_t
+steps_to_name(double seen_s)
+{
+	struct feed *f = feed_new(WORKERS, 0.02, 0);
+	size_t steps = 0;
+
+	run(f, 1500);
+	f->s.seen_s += seen_s;
+	f->excess[3] = 0.04;
+	for (; !f->ever[3] && steps < 2000; steps += 4)
+		run(f, 4);
+	ck_assert_uint_eq(ever(f), 1);
+	feed_free(f);
+	return steps;
+}
+
+/* One that has looked for longer than a host-week wants to be surer. */
+LS_TEST(all, errors_of_an_old_job_do_not_add_up)
+{
+	const double week_s = 7 * 86400;
+	size_t young = steps_to_name(0);
+
+	ck_assert_uint_eq(steps_to_name(week_s / 2), young);
+	ck_assert_uint_gt(steps_to_name(1e4 * week_s), young);
+	ck_assert_uint_le(steps_to_name(1e4 * week_s), 4 * young);
+}
+
 LS_TEST(all, slow_from_the_first_step_is_named)
 {
 	struct feed *f = feed_new(8, 0.003, 0);
