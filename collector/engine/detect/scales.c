@@ -388,8 +388,7 @@ scales_counts(const struct ls_scales *s, unsigned length, const uint32_t *list,
 static double
 scales_tail(const struct ls_scales *s)
 {
-	return LS_SCALES_TAIL / (double)s->count *
-		fmin(1, SCALES_WEEK_S / s->seen_s);
+	return LS_SCALES_TAIL / (double)s->count * fmin(1, SCALES_WEEK_S / s->seen_s);
 }
 
 /* Is this beyond what its peers vary by, in time and now? */
