@@ -131,7 +131,7 @@ clients_is_worse(const struct ls_client *a, const struct ls_client *b)
 		return a_holds > b_holds;
 	if (!a->answer != !b->answer)
 		return !a->answer;
-	return a->since_ns < b->since_ns;
+	return a->since_ns <= b->since_ns; /* the list begins with the newest */
 }
 
 /* Closes one connection for a newcomer; false: none can be. */

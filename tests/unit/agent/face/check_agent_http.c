@@ -106,7 +106,7 @@ teardown(void)
 }
 
 static int
-rig_connect(void)
+rig_dial(void)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
 		.sin_port = htons((uint16_t)bound_port),
@@ -114,6 +114,14 @@ rig_connect(void)
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	ck_assert_int_eq(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+static int
+rig_connect(void)
+{
+	int fd = rig_dial();
+
 	(void)event_base_loop(ls_loop_base(loop), EVLOOP_NONBLOCK);
 	return fd;
 }
@@ -314,6 +322,32 @@ LS_TEST(agent_http, a_newcomer_gets_the_place_of_the_idlest)
 	ck_assert(!has("200 OK"));
 	for (i = 0; i < LS_AGENT_HTTP_CONNECTIONS_MAX; i++)
 		(void)close(fd[i]);
+}
+
+static void
+rig_stop(void *arg)
+{
+	ls_loop_stop(arg);
+}
+
+/* All of them come in one turn of the loop, which has one time for all. */
+LS_TEST(agent_http, of_those_that_come_together_the_last_has_a_place)
+{
+	struct ls_loop_timer *timer = ls_loop_timer_new(loop, rig_stop, loop);
+	int fd[LS_AGENT_HTTP_CONNECTIONS_MAX + 1];
+	size_t i;
+
+	for (i = 0; i <= LS_AGENT_HTTP_CONNECTIONS_MAX; i++)
+		fd[i] = rig_dial();
+	ls_loop_timer_start(timer, 20000000, 0);
+	ck_assert_int_eq(ls_loop_run(loop), 0);
+	rig_send(fd[LS_AGENT_HTTP_CONNECTIONS_MAX],
+		"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+	rig_read(fd[LS_AGENT_HTTP_CONNECTIONS_MAX]);
+	ck_assert(has("200 OK"));
+	for (i = 0; i <= LS_AGENT_HTTP_CONNECTIONS_MAX; i++)
+		(void)close(fd[i]);
+	ls_loop_timer_free(timer);
 }
 
 LS_TEST(agent_http, taken_address_is_no_failure)
