@@ -29,7 +29,7 @@
 #define INGEST_BUFFER_BYTES 2048
 #define INGEST_REPLY_BYTES 512 /* an ack and its frame, as a rule */
 #define INGEST_GREETING_NS 10000000000ull /* as nng's own transports */
-#define INGEST_SWEEP_NS 1000000000ull /* between looks for who is silent too long */
+#define INGEST_SWEEP_NS 1000000000ull /* between looks for who takes too long */
 #define INGEST_ACCEPT_PAUSE_MS 100 /* when no descriptor, memory or handshake is left */
 /* large requests that had so much go back to the system when none is left */
 #define INGEST_TRIM_BYTES (8u * 1024 * 1024)

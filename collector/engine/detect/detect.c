@@ -227,6 +227,8 @@ detect_shift(struct ls_detect *d, size_t slot, const struct ls_blame *r, double 
 		ch->ep.wait_s += isnan(r->wait_s) ? 0 : r->wait_s - w->base_wait_s;
 		detect_steady(w, excess_s);
 	}
+	if (w->said && ch->level == LS_LEVEL_FINDING) /* scales says when it is over */
+		ch->c = fmax(ch->c, suspect);
 	ls_detect_relax(d, ch, suspect, LS_DETECT_CLEAR_STEPS);
 	if (ch->level == LS_LEVEL_SUSPECT && detect_is_slow(d, slot) &&
 		ch->ep.excess_s >= LS_DETECT_LEAST_S * (double)ch->ep.steps &&
@@ -326,6 +328,7 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 	size_t *changes)
 {
 	struct ls_detect_worker *w = &d->worker[slot];
+	struct ls_detect_channel *ch = &w->channel[LS_DETECT_CHRONIC];
 	double residual_s = d->mode == LS_MODE_LATENESS ? r->late_s : r->wait_s;
 	double excess_s, x, z, sigma, allowance = LS_DETECT_ALLOWANCE;
 	bool had = w->has_last_x,
@@ -336,6 +339,9 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 		return;
 	if (said && !w->said)
 		detect_say(d, slot);
+	/* it is as before, unless all is forgotten, or the next steps say more */
+	if (!said && w->said && d->scales != NULL && d->scales->units > 0)
+		ch->c = fmin(ch->c, LS_DETECT_CLEAR);
 	w->said = said;
 	excess_s = residual_s - w->base_s - fmax(w->shift_s, 0);
 	x = excess_s / d->step_s;
@@ -351,7 +357,7 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 				LS_HALF);
 	z = ls_stats_clip(x / sigma, LS_SIGMAS);
 	detect_shift(d, slot, r, z - allowance, excess_s, before->suspect, step, t_us);
-	if (before->teaches && w->channel[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT)
+	if (before->teaches && ch->c < LS_DETECT_SUSPECT)
 		ls_detect_base_learn(d, w, r, residual_s, x, before->calm);
 }
 

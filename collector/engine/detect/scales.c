@@ -391,18 +391,17 @@ scales_tail(const struct ls_scales *s)
 	return LS_SCALES_TAIL / (double)s->count * fmin(1, SCALES_WEEK_S / s->seen_s);
 }
 
-/* Is this beyond what its peers vary by, in time and now? */
+/* Is a distance from the peers' middle beyond what they vary by, in time and now? */
 static bool
 scales_is_beyond(const struct ls_scales *s, const struct scales_middle *now,
-	const struct scales_spread *in_time, double excess)
+	const struct scales_spread *in_time, double far)
 {
 	double sigma = in_time->sigma, among;
 
 	if (!(now->n > 0 && sigma >= 0))
 		return false;
 	among = sqrt((now->square + LS_PRIOR * sigma * sigma) / (now->n + LS_PRIOR));
-	return ls_scales_student((excess - now->middle) /
-			       fmax(fmax(sigma, among), SCALES_FLOOR),
+	return ls_scales_student(far / fmax(fmax(sigma, among), SCALES_FLOOR),
 		       (unsigned)fmax(fmin(in_time->windows, in_time->freedom), 3)) <
 		scales_tail(s);
 }
@@ -419,12 +418,13 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 	double before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot];
 
 	if (change > LS_LEAST / 2 &&
-		scales_is_beyond(s, &p->change, &p->in_time, change) &&
+		scales_is_beyond(s, &p->change, &p->in_time,
+			change - p->change.middle) &&
 		scales_counts(s, length, list, m, slot, false, change))
 		return change;
 	if (jump > LS_LEAST / 2 && level > LS_HALF * jump &&
 		p->jumps.windows >= LS_ONSET_MIN &&
-		scales_is_beyond(s, &p->jump, &p->jumps, jump) &&
+		scales_is_beyond(s, &p->jump, &p->jumps, jump - p->jump.middle) &&
 		scales_counts(s, length, list, m, slot, true, jump))
 		return jump;
 	if (!(level > 2 * LS_LEAST) || before < LS_HALF * level ||
@@ -445,6 +445,32 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 	return 0;
 }
 
+/*
+ * Is a named worker as before, in a window since it was named? Nearer to that than to what it was then, and as
+ * far from the latter as it takes to name one: noise errs as seldom here. Two of the longest windows need
+ * no more than to be nearer.
+ */
+static bool
+scales_is_over(const struct ls_scales *s, unsigned length, size_t slot,
+	const struct scales_peers *p)
+{
+	bool longest = length == LS_SCALES_LENGTHS - 1;
+	double jump = (double)scales_row(s, LS_SCALES_JUMP)[slot],
+	       excess = ls_scales_said(s, LS_SCALES_EXCESS, slot),
+	       drop = ls_scales_said(s, LS_SCALES_BELOW, slot) + excess -
+		(double)scales_row(s, LS_SCALES_NOW)[slot];
+
+	if (!(drop > LS_HALF * excess) ||
+		(double)s->units - ls_scales_said(s, LS_SCALES_SINCE, slot) <
+			(double)((2ull << length) << longest))
+		return false;
+	return (longest && drop + jump > LS_HALF * excess) ||
+		scales_is_beyond(s, &p->change, &p->in_time, drop + p->change.middle) ||
+		(p->jumps.windows >= LS_ONSET_MIN && -jump > LS_HALF * excess &&
+			scales_is_beyond(s, &p->jump, &p->jumps,
+				p->jump.middle - jump));
+}
+
 /* A worker is named. */
 static void
 scales_begin(struct ls_scales *s, unsigned bits, size_t slot, double excess,
@@ -452,6 +478,14 @@ scales_begin(struct ls_scales *s, unsigned bits, size_t slot, double excess,
 {
 	scales_row(s, LS_SCALES_EXCESS)[slot] = (float)excess;
 	scales_row(s, LS_SCALES_USUAL)[slot] = (float)usual;
+	scales_row(s, LS_SCALES_BELOW)[slot] = (float)usual;
+	for (unsigned k = LS_SCALES_LENGTHS; k-- > 0;)
+		if (!isnan(scales_row(s, LS_SCALES_BEFORE + k)[slot])) {
+			scales_row(s, LS_SCALES_BELOW)[slot] = fminf((float)usual,
+				scales_row(s, LS_SCALES_BEFORE + k)[slot]);
+			break;
+		}
+	scales_row(s, LS_SCALES_SINCE)[slot] = (float)s->units;
 	s->named[slot] |= (uint16_t)bits;
 }
 
@@ -519,13 +553,13 @@ static void
 scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
 	bool counts)
 {
-	const float *now = scales_row(s, LS_SCALES_NOW),
-		    *change = scales_row(s, LS_SCALES_CHANGE);
-	const float *excess = scales_row(s, LS_SCALES_EXCESS);
+	const float *now = scales_row(s, LS_SCALES_NOW);
 	struct scales_peers peers = { 0 };
 	bool all = m > LS_SIXTEENTH;
 
-	if (all && counts)
+	if (!counts)
+		return;
+	if (all)
 		peers = scales_measure(s, length, list, m, SCALES_NONE);
 	for (size_t i = 0; i < m; i++) {
 		uint32_t slot = list[i];
@@ -533,20 +567,14 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 		bool level = false;
 		double is;
 
-		if (isnan(now[slot]))
-			continue;
-		if ((s->named[slot] & bit) != 0) {
-			if (fmaxf(now[slot], change[slot]) <
-				(float)LS_HALF * excess[slot])
-				s->named[slot] = (uint16_t)(s->named[slot] & ~bit);
-			if (s->named[slot] == LS_SCALES_BORN)
-				s->named[slot] = 0;
-			continue;
-		}
-		if (!counts || !((double)now[slot] > LS_LEAST / 2))
+		if (s->named[slot] == 0 && !((double)now[slot] > LS_LEAST / 2))
 			continue;
 		if (!all)
 			peers = scales_measure(s, length, list, m, slot);
+		if (s->named[slot] != 0 && scales_is_over(s, length, slot, &peers))
+			s->named[slot] = 0;
+		if ((s->named[slot] & bit) != 0 || !((double)now[slot] > LS_LEAST / 2))
+			continue;
 		is = scales_test(s, length, list, m, slot, &peers, &level);
 		if (is > 0) {
 			bit |= level ? LS_SCALES_BORN : 0;

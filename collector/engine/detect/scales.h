@@ -31,8 +31,10 @@
  * are peers' windows (10 to 64, fewer where their kurtosis is high; windows that vary alike
  * count as fewer), is below one error rate; few peers or a short past make it careful by
  * that. Looks go on as long as the job does: when it has seen a host-week, the rate of a
- * look falls with its age, so that errors of a job add up to the logarithm of that. Where a length has too few windows, the greatest spread of shorter ones is
- * taken, as if it fell with the quarter power of the length (white noise: the half).
+ * look falls with its age, so that errors of a job add up to the logarithm of that. Where a
+ * length has too few windows, the greatest spread of shorter ones is taken, as if it fell
+ * with the quarter power of the length (white noise: the half).
+ * It stays named until the same test says that it is as before (scales_is_over).
  * Three rules beside that:
  *   it lasts                every part of the window shows a quarter of the excess;
  *   what others have shown  a worker is not named for an excess that two of the others
@@ -45,7 +47,8 @@
  * Units:   ratios to the step time; seconds.
  * Errors:  -ENOMEM.
  * Limits:  LS_WORKERS_MAX workers, 2.6 kB each; nothing is allocated by a step.
- * Source:  Student (1908); Lan and DeMets (1983) for errors that are spent over looks; Haar (1910) for the jump; independent windows of an AR(1): Bartlett
+ * Source:  Student (1908); Lan and DeMets (1983) for a limit on errors that is shared out
+ *          over all looks; Haar (1910) for the jump; independent windows of an AR(1): Bartlett
  *          (1946); variance components shrunk to their common value: Efron and
  *          Morris (1975). Constants and what they do: tests/MEASURED.md, "Noise that is
  *          not ours" (bench_noise.py).
@@ -76,9 +79,12 @@ enum ls_scales_row {
 	/* of each length: greatest excess, and jump, until a window ago, in the window before
 	 * the present one, and since then */
 	LS_SCALES_SHOWN = LS_SCALES_BEFORE + LS_SCALES_LENGTHS,
-	/* when it was named: what it is slower by; what was usual of it */
+	/* when it was named: what it is slower by; what was usual of it; that, or what was usual over the
+	 * longest windows, the lower; units until then */
 	LS_SCALES_EXCESS = LS_SCALES_SHOWN + 6 * LS_SCALES_LENGTHS,
 	LS_SCALES_USUAL,
+	LS_SCALES_BELOW,
+	LS_SCALES_SINCE,
 	LS_SCALES_NOW, /* mean of the newest window, while it is looked at */
 	LS_SCALES_CHANGE, /* the same less its past */
 	LS_SCALES_JUMP, /* less the window just before */

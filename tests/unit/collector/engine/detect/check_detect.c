@@ -186,6 +186,8 @@ name(double excess, unsigned bits)
 	feed.scales.named[1] = (uint16_t)(2 | bits);
 	feed.scales.row[LS_SCALES_EXCESS * feed.scales.capacity + 1] = (float)excess;
 	feed.scales.row[LS_SCALES_USUAL * feed.scales.capacity + 1] = 0;
+	/* no windows since then can say that it is over */
+	feed.scales.row[LS_SCALES_SINCE * feed.scales.capacity + 1] = INFINITY;
 }
 
 static void
@@ -228,6 +230,26 @@ LS_TEST_LOOP(all, who_is_named_by_its_peers_is_found, 0, 4)
 	feed.scales.named[1] = 0;
 	slower(&feed, 0);
 	run(&feed, 400);
+	ck_assert_uint_eq(feed.d.open, 0);
+}
+
+/* Its own steps may say for a while that it is as before: it is found until scales says so. */
+LS_TEST(all, who_is_named_stays_found)
+{
+	ask();
+	feed.spread = 0.06;
+	run(&feed, 700);
+	slower(&feed, 0.05 * STEP_S);
+	run(&feed, 150);
+	name(0.05, 0);
+	run(&feed, 100);
+	ck_assert_uint_eq(feed.d.open, 1);
+	slower(&feed, 0.02 * STEP_S);
+	run(&feed, 2000);
+	ck_assert_uint_eq(feed.d.open, 1);
+	feed.scales.named[1] = 0;
+	slower(&feed, 0);
+	run(&feed, LS_DETECT_CLEAR_STEPS + LS_BLOCK);
 	ck_assert_uint_eq(feed.d.open, 0);
 }
 

@@ -135,6 +135,71 @@ LS_TEST(all, culprit_in_wander_is_named_alone)
 	feed_free(f);
 }
 
+/* What it varies by helps to name it, and then goes the other way: the fault is still there. */
+LS_TEST(all, culprit_in_wander_stays_named_while_it_is_slow)
+{
+	struct feed *f = feed_new(WORKERS, 0.05, 200);
+	size_t named = 0;
+
+	run(f, 1500);
+	f->wander[7] = 0.05;
+	f->excess[7] = 0.2;
+	run(f, 40);
+	ck_assert(f->s.named[7] != 0);
+	f->wander[7] = -0.08;
+	for (size_t k = 0; k < 8000; k++) {
+		run(f, 1);
+		named += f->s.named[7] != 0;
+	}
+	ck_assert_uint_eq(named, 8000);
+	ck_assert_uint_eq(ever(f), 1);
+	f->excess[7] = 0;
+	run(f, 3000);
+	ck_assert_uint_eq(f->s.named[7], 0);
+	feed_free(f);
+}
+
+/* What was usual when it was named was more than it mostly is: that it falls is no end. */
+LS_TEST(all, culprit_in_wander_that_began_high_stays_named)
+{
+	struct feed *f = feed_new(WORKERS, 0.02, 500);
+	size_t named = 0;
+
+	run(f, 8000);
+	f->wander[7] = 0.045;
+	run(f, 16);
+	f->excess[7] = 0.06;
+	run(f, 40);
+	ck_assert(f->s.named[7] != 0);
+	f->keep = pow(0.5, 1.0 / 50); /* that it falls soon */
+	for (size_t k = 0; k < 6000; k++) {
+		run(f, 1);
+		named += f->s.named[7] != 0;
+	}
+	ck_assert_uint_eq(named, 6000);
+	feed_free(f);
+}
+
+/* It is over as soon as it could be named: longer windows, which still show it, do not matter. */
+LS_TEST(all, what_is_over_is_not_named_for_long)
+{
+	struct feed *f = feed_new(WORKERS, 0.003, 0);
+
+	run(f, 1500);
+	f->excess[3] = 0.03;
+	run(f, 3000);
+	ck_assert(f->s.named[3] != 0);
+	f->excess[3] = 0.02; /* the fault becomes less */
+	run(f, 3000);
+	ck_assert(f->s.named[3] != 0);
+	f->excess[3] = 0;
+	run(f, 20);
+	ck_assert_uint_eq(f->s.named[3], 0);
+	run(f, 3000);
+	ck_assert_uint_eq(f->s.named[3], 0);
+	feed_free(f);
+}
+
 /* Windows of seconds vary by 10 %, but from one to the next by far less. */
 LS_TEST(all, jump_in_slow_wander_is_named_at_once)
 {
