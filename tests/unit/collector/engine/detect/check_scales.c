@@ -160,23 +160,29 @@ LS_TEST(all, culprit_in_wander_stays_named_while_it_is_slow)
 }
 
 /* What was usual when it was named was more than it mostly is: that it falls is no end. */
-LS_TEST(all, culprit_in_wander_that_began_high_stays_named)
+LS_TEST(all, culprit_that_began_when_it_was_slower_than_usual_stays_named)
 {
 	struct feed *f = feed_new(WORKERS, 0.02, 500);
 	size_t named = 0;
 
 	run(f, 8000);
-	f->wander[7] = 0.045;
-	run(f, 16);
-	f->excess[7] = 0.06;
+	for (size_t k = 0; k < 1000; k++) {
+		f->excess[7] = 0.045 * (double)k / 1000;
+		run(f, 1);
+	}
+	ck_assert_uint_eq(ever(f), 0);
+	f->excess[7] += 0.08;
 	run(f, 40);
 	ck_assert(f->s.named[7] != 0);
-	f->keep = pow(0.5, 1.0 / 50); /* that it falls soon */
-	for (size_t k = 0; k < 6000; k++) {
+	for (size_t k = 0; k < 1000; k++) {
+		f->excess[7] -= 0.045 / 1000;
+		run(f, 1);
+	}
+	for (size_t k = 0; k < 8000; k++) {
 		run(f, 1);
 		named += f->s.named[7] != 0;
 	}
-	ck_assert_uint_eq(named, 6000);
+	ck_assert_uint_eq(named, 8000);
 	feed_free(f);
 }
 
