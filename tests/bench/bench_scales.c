@@ -4,11 +4,11 @@
  * findings. A job of 16 hosts and 20 minutes takes .03 s, so false names can be counted over
  * thousands of host-weeks.
  *
- *   bench_scales [--runs N] [--hours H] [--seed N] [--tell] [CASE]...
+ *   bench_scales [--runs N] [--hours H] [--seed N] [--tell] [--recorded FILE] [CASE]...
  *
  * A CASE is NOISE/HOSTS/FAULT[/SECONDS A STEP], as in bench_noise.py; without one, a short table.
- * FAULT: `none`; `N%` of a step from the middle on; `N%-born` from the first step. NOISE, as a ratio to
- * the step time, with independent noise of 0.3 % beside it:
+ * FAULT: `none`; `N%` of a step from the middle on; `N%-born` from the first step; `least` (below). NOISE, as a
+ * ratio to the step time, with independent noise of 0.3 % beside it:
  *
  *   iid-P        independent, P %
  *   tails-P      independent, P % times Student's t with two degrees of freedom (infinite variance)
@@ -18,13 +18,37 @@
  *   bursts       8 % for 20 steps, 1,000 steps apart on average
  *   walks        a random walk of each host, 0.1 % a step, kept within 6 %
  *   sines        2 %, 1,500 steps long, each host at its own phase
+ *   recorded-L   residuals of recorded workers, from FILE: a line of numbers for each (residuals.py). A host
+ *                replays one of them, drawn at random, in blocks of L steps on average (stationary bootstrap: a
+ *                block begins anywhere, a series goes on from its end to its begin). Nothing is beside it.
  *
  * Columns: runs; host-weeks; healthy hosts named; the same a week and 10,000 hosts, with the upper end of
  * its one-sided 95 % interval (Poisson; hosts of one run count as independent); runs in which the culprit was named, before
  * any other host; steps from the onset until then, median and 95 %. With --tell, each name on standard error.
+ *
+ * FAULT `least` asks how small a slowdown can be. A healthy job goes on for 64 times n steps and four host-hours,
+ * where n is what 10 minutes have, at most 200; its age is then set to four host-hours, so that the error rate is
+ * that of a job that is no longer young. Then a worker drawn at random becomes slower, N times (--runs), by the same noise
+ * for every size of the fault. A new job begins after 20 trials. Printed:
+ *
+ *   least     the smallest slowdown that is named before any other host within n steps of its onset, in 95 % of
+ *             the trials; `none`: above 100 % of a step
+ *   possible  the same of the best test that knows the level before the onset, the covariance of the noise, the
+ *             onset, and all of the past. What it sees are innovations: residuals less their best linear prediction
+ *             from those before, w_k = sum over j of a_j r_(k-j), a_0 = 1, of variance v. A shift d from the onset
+ *             on shifts the k-th of them by d g_k, g_k = a_0 + ... + a_k. They are independent, so generalised least
+ *             squares has the deviation sigma_n = sqrt(v / (g_0^2 + ... + g_(n-1)^2)), and a test that errs with LS_SCALES_TAIL /
+ *             hosts at one look finds 95 % of the shifts d = (z_tail + 1.645) sigma_n. Independent noise: g_k = 1,
+ *             sigma_n = s / sqrt(n). AR(1): g_0 = 1, later 1 - keep, v = s^2 (1 - keep^2): the first step tells most of it.
+ *             The a_j come from the covariances (Levinson-Durbin recursion, 64 of them). For recorded noise, which has
+ *             longer tails than a Gaussian, it is the best linear test, and its error rate is not kept.
+ *   ratio     least / possible
+ *
  * Exit status: 0, or 2 on wrong usage.
+ * Source:  Politis and Romano (1994), stationary bootstrap; Durbin (1960), recursion; Kailath (1968), innovations.
  */
 #include "config.h"
+#include "tests/bench/scales/scales_noise.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,182 +57,36 @@
 #include "collector/engine/detect/scales.h"
 #include "proto/limits.h"
 
-enum { RACK = 8, PATIENCE_S = 60, WEEK_S = 7 * 86400 };
-
-enum bench_noise {
-	IID,
-	TAILS,
-	WANDER,
-	RACKS,
-	NEIGHBOURS,
-	BURSTS,
-	WALKS,
-	SINES,
-	NOISES
+enum {
+	RACK = 8,
+	PATIENCE_S = 60,
+	WEEK_S = 7 * 86400,
+	TRIALS = 20, /* of one job */
+	ORDER = 64 /* steps that a prediction knows */
 };
 
-static const char *const bench_noises[NOISES] = { "iid", "tails", "wander", "racks",
-	"neighbours", "bursts", "walks", "sines" };
-
 struct bench_case {
-	enum bench_noise noise;
-	double deviation, keep; /* ratio; what AR(1) keeps in a step */
+	struct scales_noise noise;
 	unsigned hosts;
 	double excess; /* of host 0; 0 = healthy */
-	bool born;
+	bool born, least;
 	double step_s;
 };
 
-struct bench_host {
-	double x, left; /* ratio; steps until the state changes, or a phase */
-	bool on;
+struct bench_job {
+	const struct bench_case *c;
+	struct ls_scales scales;
+	struct ls_blame_room room;
+	struct scales_host *host;
+	struct ls_blame *blame;
+	bool *ever; /* named */
+	unsigned culprit;
 };
 
 struct bench_sum {
 	unsigned found, healthy;
 	double *delay; /* steps; of each run that is found */
 };
-
-static uint64_t bench_state;
-
-/* Uniform, 0 < u < 1 (Vigna 2014, xorshift64*). */
-static double
-bench_uniform(void)
-{
-	bench_state ^= bench_state >> 12;
-	bench_state ^= bench_state << 25;
-	bench_state ^= bench_state >> 27;
-	return ((double)((bench_state * 2685821657736338717ull) >> 11) + 0.5) * 0x1p-53;
-}
-
-static double
-bench_gauss(void)
-{
-	return sqrt(-2 * log(bench_uniform())) * cos(2 * M_PI * bench_uniform());
-}
-
-static double
-bench_wait(double mean)
-{
-	return -mean * log(bench_uniform());
-}
-
-static void
-bench_begin(const struct bench_case *c, struct bench_host *h)
-{
-	*h = (struct bench_host){ .x = c->deviation * bench_gauss() };
-	if (c->noise == NEIGHBOURS)
-		h->on = bench_uniform() < 0.1;
-	else if (c->noise == BURSTS)
-		h->left = bench_wait(1000);
-	else if (c->noise == WALKS)
-		h->x = 0.06 * (bench_uniform() - 0.5);
-	else if (c->noise == SINES)
-		h->left = 1500 * bench_uniform();
-}
-
-/* Goes on by a step; what the host takes longer, as a ratio to the step time. */
-static double
-bench_next(const struct bench_case *c, struct bench_host *h)
-{
-	switch (c->noise) {
-	case IID:
-		return c->deviation * bench_gauss();
-	case TAILS: /* t of two degrees of freedom, by its inverse (Shaw 2006) */
-	{
-		double u = bench_uniform();
-
-		return c->deviation * (2 * u - 1) / sqrt(2 * u * (1 - u));
-	}
-	case WANDER:
-	case RACKS:
-		h->x = c->keep * h->x +
-			c->deviation * sqrt(1 - c->keep * c->keep) * bench_gauss();
-		return h->x;
-	case NEIGHBOURS:
-		if (bench_uniform() < (h->on ? 0.01 : 1.0 / 900))
-			h->on = !h->on;
-		return h->on ? 0.04 : 0;
-	case BURSTS:
-		if (--h->left < 0) {
-			h->on = !h->on;
-			h->left = h->on ? 20 : bench_wait(1000);
-		}
-		return h->on ? 0.08 : 0;
-	case WALKS:
-		h->x = fmax(-0.06, fmin(0.06, h->x + 0.001 * bench_gauss()));
-		return h->x;
-	case SINES:
-		return 0.02 * sin(2 * M_PI * h->left++ / 1500);
-	case NOISES:
-		break;
-	}
-	return 0;
-}
-
-/* One job; returns false if memory is gone. */
-static bool
-bench_run(const struct bench_case *c, unsigned steps, bool tell, struct bench_sum *sum)
-{
-	struct ls_scales scales = { 0 };
-	struct ls_blame_room room = { 0 };
-	unsigned onset = c->born ? 0 : steps / 2, healthy = 0;
-	double at = NAN;
-	bool missed = false;
-	uint32_t *role = calloc(c->hosts, sizeof(*role));
-	struct bench_host *host = calloc(c->hosts, sizeof(*host));
-	struct ls_blame *blame = calloc(c->hosts, sizeof(*blame));
-	bool *ever = calloc(c->hosts, sizeof(*ever));
-	bool ok = role != NULL && host != NULL && blame != NULL && ever != NULL &&
-		ls_scales_reserve(&scales, c->hosts) == 0 &&
-		ls_blame_reserve(&room, c->hosts) == 0;
-
-	if (ok)
-		ls_blame_group(&room, role, 1, c->hosts);
-	for (unsigned i = 0; ok && i < c->hosts; i++)
-		bench_begin(c, &host[i]);
-	for (unsigned k = 0; ok && k < steps; k++) {
-		double ratio = 0;
-
-		for (unsigned i = 0; i < c->hosts; i++) {
-			if (c->noise != RACKS || i % RACK == 0)
-				ratio = bench_next(c, &host[i]);
-			blame[i].wait_s = c->step_s *
-				(ratio + 0.003 * bench_gauss() +
-					(i == 0 && k >= onset ? c->excess : 0));
-			blame[i].late_s = NAN;
-		}
-		ls_scales_step(&scales, blame, c->hosts, false, c->step_s, PATIENCE_S,
-			&room);
-		for (unsigned i = 0; i < c->hosts; i++) {
-			bool fault = i == 0 && c->excess > 0 && k >= onset;
-
-			if (scales.named[i] == 0 || ever[i])
-				continue;
-			ever[i] = true;
-			if (tell)
-				fprintf(stderr,
-					"host %u step %u lengths %04x excess %.4f\n", i,
-					k, scales.named[i],
-					ls_scales_said(&scales, LS_SCALES_EXCESS, i));
-			if (fault)
-				at = k - onset;
-			else
-				healthy++;
-			missed |= !fault && isnan(at);
-		}
-	}
-	sum->healthy += healthy;
-	if (!isnan(at) && !missed)
-		sum->delay[sum->found++] = at;
-	ls_scales_fini(&scales);
-	ls_blame_fini(&room);
-	free(role);
-	free(host);
-	free(blame);
-	free(ever);
-	return ok;
-}
 
 static int
 bench_compare(const void *a, const void *b)
@@ -218,60 +96,290 @@ bench_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Reads NOISE/HOSTS/FAULT[/SECONDS]. */
-static bool
-bench_parse(const char *text, struct bench_case *c)
+static int
+bench_compare_down(const void *a, const void *b)
 {
-	char noise[32], fault[16];
-	double percent = 0, half_life = 0;
-	size_t len;
-	int n;
-
-	*c = (struct bench_case){ .step_s = 0.4, .noise = NOISES };
-	n = sscanf(text, "%31[^/]/%u/%15[^/]/%lf", noise, &c->hosts, fault, &c->step_s);
-	if (n < 3 || c->hosts < 1 || c->hosts > LS_WORKERS_MAX || !(c->step_s > 0))
-		return false;
-	len = strcspn(noise, "-");
-	(void)sscanf(noise + len, "-%lf-%lf", &percent, &half_life);
-	for (int i = 0; i < NOISES; i++)
-		if (strlen(bench_noises[i]) == len &&
-			strncmp(noise, bench_noises[i], len) == 0)
-			c->noise = (enum bench_noise)i;
-	c->deviation = percent / 100;
-	c->keep = half_life > 0 ? pow(0.5, 1 / half_life) : 0;
-	c->born = strstr(fault, "-born") != NULL;
-	if (sscanf(fault, "%lf%%", &c->excess) == 1)
-		c->excess /= 100;
-	else if (strcmp(fault, "none") != 0)
-		return false;
-	return c->noise < NOISES;
+	return bench_compare(b, a);
 }
 
-static int
-bench_row(const char *text, unsigned runs, double hours, uint64_t seed, bool tell)
+static void
+bench_close(struct bench_job *j)
 {
-	struct bench_case c;
-	struct bench_sum sum = { 0 };
+	ls_scales_fini(&j->scales);
+	ls_blame_fini(&j->room);
+	free(j->host);
+	free(j->blame);
+	free(j->ever);
+}
+
+static void
+bench_open(struct bench_job *j, const struct bench_case *c)
+{
+	uint32_t *role = calloc(c->hosts, sizeof(*role));
+
+	*j = (struct bench_job){ .c = c,
+		.host = calloc(c->hosts, sizeof(*j->host)),
+		.blame = calloc(c->hosts, sizeof(*j->blame)),
+		.ever = calloc(c->hosts, sizeof(*j->ever)) };
+	if (role == NULL || j->host == NULL || j->blame == NULL || j->ever == NULL ||
+		ls_scales_reserve(&j->scales, c->hosts) != 0 ||
+		ls_blame_reserve(&j->room, c->hosts) != 0)
+		abort();
+	ls_blame_group(&j->room, role, 1, c->hosts);
+	free(role);
+	for (unsigned i = 0; i < c->hosts; i++)
+		scales_noise_begin(&c->noise, &j->host[i]);
+}
+
+/* Goes on by a step, in which the culprit is slower by excess. */
+static void
+bench_step(struct bench_job *j, double excess)
+{
+	const struct bench_case *c = j->c;
+	double ratio = 0;
+
+	for (unsigned i = 0; i < c->hosts; i++) {
+		if (c->noise.kind != SCALES_RACKS || i % RACK == 0)
+			ratio = scales_noise_next(&c->noise, &j->host[i]);
+		j->blame[i].wait_s = c->step_s *
+			(ratio +
+				(c->noise.kind == SCALES_RECORDED
+						? 0
+						: SCALES_NOISE_BESIDE *
+							scales_noise_gauss()) +
+				(i == j->culprit ? excess : 0));
+		j->blame[i].late_s = NAN;
+	}
+	ls_scales_step(&j->scales, j->blame, c->hosts, false, c->step_s, PATIENCE_S,
+		&j->room);
+}
+
+static void
+bench_run(const struct bench_case *c, unsigned steps, bool tell, struct bench_sum *sum)
+{
+	struct bench_job j;
+	unsigned onset = c->born ? 0 : steps / 2;
+	double at = NAN;
+	bool missed = false;
+
+	bench_open(&j, c);
+	for (unsigned k = 0; k < steps; k++) {
+		bench_step(&j, k >= onset ? c->excess : 0);
+		for (unsigned i = 0; i < c->hosts; i++) {
+			bool fault = i == 0 && c->excess > 0 && k >= onset;
+
+			if (j.scales.named[i] == 0 || j.ever[i])
+				continue;
+			j.ever[i] = true;
+			if (tell)
+				fprintf(stderr,
+					"host %u step %u lengths %04x excess %.4f\n", i,
+					k, j.scales.named[i],
+					ls_scales_said(&j.scales, LS_SCALES_EXCESS, i));
+			if (fault)
+				at = k - onset;
+			else
+				sum->healthy++;
+			missed |= !fault && isnan(at);
+		}
+	}
+	if (!isnan(at) && !missed)
+		sum->delay[sum->found++] = at;
+	bench_close(&j);
+}
+
+/* Is the culprit named first, if it becomes slower by excess? With the same noise each time. */
+static bool
+bench_is_named(const struct bench_job *from, struct bench_job *j, uint64_t seed,
+	double excess, unsigned steps)
+{
+	struct ls_scales own = j->scales;
+	unsigned hosts = from->c->hosts;
+	bool found = false, other = false;
+
+	j->scales = from->scales;
+	j->scales.row = own.row;
+	j->scales.named = own.named;
+	j->scales.scratch = own.scratch;
+	memcpy(own.row, from->scales.row,
+		LS_SCALES_ROWS * own.capacity * sizeof(*own.row));
+	memcpy(own.named, from->scales.named, hosts * sizeof(*own.named));
+	memcpy(j->host, from->host, hosts * sizeof(*j->host));
+	j->culprit = from->culprit;
+	scales_noise_seed(seed);
+	for (unsigned k = 0; k < steps && !found && !other; k++) {
+		bench_step(j, excess);
+		for (unsigned i = 0; i < hosts; i++)
+			if (own.named[i] != 0 && from->scales.named[i] == 0)
+				*(i == j->culprit ? &found : &other) = true;
+	}
+	return found && !other;
+}
+
+/* The least excess above `low` that is named, to 2 %. */
+static double
+bench_bisect(const struct bench_job *from, struct bench_job *j, uint64_t seed,
+	double low, unsigned steps)
+{
+	double high = low;
+
+	do {
+		if (high >= 1)
+			return INFINITY;
+		low = high;
+		high = fmin(1, 2 * low);
+	} while (!bench_is_named(from, j, seed, high, steps));
+	while (high > 1.02 * low) {
+		double middle = sqrt(low * high);
+
+		*(bench_is_named(from, j, seed, middle, steps) ? &high : &low) = middle;
+	}
+	return high;
+}
+
+/* The slowdown of which all but a twentieth of the trials need no more. */
+static double
+bench_least(const struct bench_case *c, unsigned trials, uint64_t seed, unsigned steps)
+{
+	unsigned most = trials / 20 + 1, warm = LS_SCALES_PAST * steps;
+	double *need = calloc(most + 1, sizeof(*need)), least;
+	struct bench_job from = { 0 }, j;
+
+	if (need == NULL)
+		abort();
+	if (warm * c->hosts * c->step_s < LS_SCALES_YOUNG_S)
+		warm = (unsigned)(LS_SCALES_YOUNG_S / c->hosts / c->step_s) + 1;
+	for (unsigned m = 0; m < most; m++)
+		need[m] = 0.0005; /* below what is ever named; falling */
+	bench_open(&j, c);
+	for (unsigned t = 0; t < trials; t++) {
+		uint64_t own = (seed << 32 | t) * 0x9e3779b97f4a7c15ull + 1;
+
+		scales_noise_seed(own);
+		if (t % TRIALS == 0) {
+			bench_close(&from);
+			bench_open(&from, c);
+		}
+		/* trials of a job begin apart, at any step of a window */
+		for (unsigned k = t % TRIALS == 0 ? warm : 1; k-- > 0;)
+			bench_step(&from, 0);
+		for (unsigned k = (unsigned)(64 * scales_noise_uniform()); k-- > 0;)
+			bench_step(&from, 0);
+		from.scales.seen_s = LS_SCALES_YOUNG_S;
+		do
+			from.culprit = (unsigned)(scales_noise_uniform() * c->hosts);
+		while (from.scales.named[from.culprit] != 0);
+		if (bench_is_named(&from, &j, ~own, need[most - 1], steps))
+			continue; /* it needs no more than those that are kept */
+		need[most] = bench_bisect(&from, &j, ~own, need[most - 1], steps);
+		qsort(need, most + 1, sizeof(*need), bench_compare_down);
+	}
+	least = need[most - 1];
+	bench_close(&from);
+	bench_close(&j);
+	free(need);
+	return least;
+}
+
+/* Deviations of a Gaussian that are exceeded with this probability. */
+static double
+bench_deviations(double tail)
+{
+	double low = 0, high = 40;
+
+	while (high - low > 1e-9) {
+		double z = (low + high) / 2;
+
+		*(erfc(z * M_SQRT1_2) / 2 > tail ? &low : &high) = z;
+	}
+	return low;
+}
+
+/* What is possible, as the head of this file derives it. */
+static double
+bench_possible(const struct bench_case *c, unsigned steps)
+{
+	double gamma[ORDER + 1], a[ORDER + 1] = { 1 }, v, shift = 0, told = 0;
+
+	for (unsigned k = 0; k <= ORDER; k++)
+		gamma[k] = scales_noise_covariance(&c->noise, k);
+	v = gamma[0];
+	for (unsigned m = 1; m <= ORDER; m++) {
+		double last[ORDER + 1], mirror = 0;
+
+		memcpy(last, a, sizeof(a));
+		for (unsigned k = 0; k < m; k++)
+			mirror -= a[k] * gamma[m - k] / v;
+		for (unsigned k = 1; k <= m; k++)
+			a[k] += mirror * last[m - k];
+		v *= 1 - mirror * mirror;
+	}
+	for (unsigned k = 0; k < steps; k++) {
+		shift += k <= ORDER ? a[k] : 0;
+		told += shift * shift / v;
+	}
+	return (bench_deviations(LS_SCALES_TAIL / c->hosts) + bench_deviations(0.05)) /
+		sqrt(told);
+}
+
+/* Reads NOISE/HOSTS/FAULT[/SECONDS]. */
+static bool
+bench_parse(const char *text, const struct scales_records *recorded,
+	struct bench_case *c)
+{
+	char noise[32], fault[16];
+
+	*c = (struct bench_case){ .step_s = 0.4 };
+	if (sscanf(text, "%31[^/]/%u/%15[^/]/%lf", noise, &c->hosts, fault,
+		    &c->step_s) < 3 ||
+		c->hosts < 1 || c->hosts > LS_WORKERS_MAX || !(c->step_s > 0))
+		return false;
+	c->born = strstr(fault, "-born") != NULL;
+	c->least = strcmp(fault, "least") == 0;
+	if (sscanf(fault, "%lf%%", &c->excess) == 1)
+		c->excess /= 100;
+	else if (!c->least && strcmp(fault, "none") != 0)
+		return false;
+	return scales_noise_parse(noise, recorded, &c->noise);
+}
+
+static void
+bench_row_least(const char *text, const struct bench_case *c, unsigned trials,
+	uint64_t seed)
+{
+	unsigned steps = (unsigned)fmax(1, fmin(200, round(600 / c->step_s)));
+	double possible = bench_possible(c, steps),
+	       least = bench_least(c, trials, seed, steps);
+
+	printf("| %s | %u | | | | ", text, trials);
+	if (isfinite(least))
+		printf("least %.3g %%, ", 100 * least);
+	else
+		printf("none, ");
+	printf("possible %.3g %%, ratio %.2f | %u |\n", 100 * possible,
+		least / possible, steps);
+	(void)fflush(stdout);
+}
+
+static void
+bench_row(const char *text, const struct bench_case *c, unsigned runs, double hours,
+	uint64_t seed, bool tell)
+{
+	struct bench_sum sum = { .delay = calloc(runs, sizeof(*sum.delay)) };
 	double weeks, n, upper;
 
-	if (!bench_parse(text, &c) || hours * 3600 / c.step_s > 1e9) {
-		fprintf(stderr, "bench_scales: not NOISE/HOSTS/FAULT[/SECONDS]: %s\n",
-			text);
-		return 2;
-	}
-	sum.delay = calloc(runs, sizeof(*sum.delay));
+	if (sum.delay == NULL)
+		abort();
 	for (unsigned r = 0; r < runs; r++) {
-		bench_state = (seed << 32 | r) * 0x9e3779b97f4a7c15ull + 1;
-		if (sum.delay == NULL ||
-			!bench_run(&c, (unsigned)(hours * 3600 / c.step_s), tell, &sum))
-			abort();
+		scales_noise_seed((seed << 32 | r) * 0x9e3779b97f4a7c15ull + 1);
+		bench_run(c, (unsigned)(hours * 3600 / c->step_s), tell, &sum);
 	}
-	weeks = (double)runs * hours * 3600 / WEEK_S * c.hosts;
+	weeks = (double)runs * hours * 3600 / WEEK_S * c->hosts;
 	n = sum.healthy + 1; /* quantile of chi-square by Wilson and Hilferty (1931) */
 	upper = n * pow(1 - 1 / (9 * n) + 1.645 / (3 * sqrt(n)), 3);
 	printf("| %s | %u | %.4g | %u | %.3g (%.3g) |", text, runs, weeks, sum.healthy,
 		sum.healthy / weeks * 1e4, upper / weeks * 1e4);
-	if (c.excess > 0)
+	if (c->excess > 0)
 		printf(" %u |", sum.found);
 	else
 		printf(" |");
@@ -283,7 +391,6 @@ bench_row(const char *text, unsigned runs, double hours, uint64_t seed, bool tel
 		printf(" |\n");
 	(void)fflush(stdout);
 	free(sum.delay);
-	return 0;
 }
 
 int
@@ -291,9 +398,13 @@ main(int argc, char **argv)
 {
 	static const char *const usual[] = { "iid-0.3/16/none", "iid-0.3/16/3%",
 		"iid-0.3/8/8%-born", "wander-5-50/64/15%", "wander-10-200/16/none",
-		"neighbours/32/none", "neighbours/32/15%", "bursts/32/none" };
+		"neighbours/32/none", "neighbours/32/15%", "bursts/32/none",
+		"iid-1/16/least/1" };
+	const char *const *cases = usual;
 	double runs = 5, hours = 1.0 / 3, seed = 1;
-	bool tell = false, all = true;
+	struct scales_records recorded = { 0 };
+	size_t count = sizeof(usual) / sizeof(usual[0]);
+	bool tell = false;
 	int i, r = 0;
 
 	for (i = 1; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
@@ -306,21 +417,44 @@ main(int argc, char **argv)
 			tell = true;
 			continue;
 		}
+		if (strcmp(argv[i], "--recorded") == 0 && i + 1 < argc) {
+			if (!scales_records_read(argv[++i], &recorded))
+				return 2;
+			continue;
+		}
 		if (to == NULL || i + 1 == argc ||
 			!((*to = strtod(argv[++i], NULL)) >=
 				(to == &hours ? 0.01 : 1)) ||
 			*to > 1e6) {
 			fprintf(stderr,
 				"usage: bench_scales [--runs N] [--hours H] "
-				"[--seed N] [--tell] [NOISE/HOSTS/FAULT[/SECONDS]]...\n");
+				"[--seed N] [--tell] [--recorded FILE] "
+				"[NOISE/HOSTS/FAULT[/SECONDS]]...\n");
 			return 2;
 		}
 	}
+	if (i < argc) {
+		cases = (const char *const *)&argv[i];
+		count = (size_t)(argc - i);
+	}
 	puts("| case | runs | host-weeks | healthy hosts named | a week and 10,000 hosts (at most) | "
 	     "culprit named first | after (95 %) steps |\n|---|---|---|---|---|---|---|");
-	for (; r == 0 && i < argc; i++, all = false)
-		r = bench_row(argv[i], (unsigned)runs, hours, (uint64_t)seed, tell);
-	for (size_t u = 0; all && u < sizeof(usual) / sizeof(usual[0]); u++)
-		(void)bench_row(usual[u], (unsigned)runs, hours, (uint64_t)seed, tell);
+	for (size_t k = 0; r == 0 && k < count; k++) {
+		struct bench_case c;
+
+		if (!bench_parse(cases[k], &recorded, &c) ||
+			hours * 3600 / c.step_s > 1e9) {
+			fprintf(stderr,
+				"bench_scales: not NOISE/HOSTS/FAULT[/SECONDS]%s: %s\n",
+				recorded.n > 0 ? "" : ", or no --recorded FILE",
+				cases[k]);
+			r = 2;
+		} else if (c.least)
+			bench_row_least(cases[k], &c, (unsigned)runs, (uint64_t)seed);
+		else
+			bench_row(cases[k], &c, (unsigned)runs, hours, (uint64_t)seed,
+				tell);
+	}
+	scales_records_free(&recorded);
 	return r;
 }

@@ -68,4 +68,10 @@ for name in "${names[@]}"; do
 	note "$name: $seconds s, $(wc -l <"$work/$name") lines"
 	[ "$status" -eq 0 ] || note "$(cat "$work/$name.said")"
 done
+why=$("$top/tests/record/residuals.py" 2>&1 >"$work/residuals")
+case $? in
+0) check "bench_scales replays recorded workers" "$build/tests/bench/bench_scales" --recorded "$work/residuals" recorded-64/16/none recorded-64/16/least ;;
+77) skip "bench_scales replays recorded workers" "$why" ;;
+*) result 1 "residuals.py: $why" ;;
+esac
 tap_end
