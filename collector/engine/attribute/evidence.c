@@ -281,10 +281,9 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 	row->peers = n;
 	if (n == 0)
 		return;
-	ls_stats_sort(scratch, n);
-	row->p10 = ls_stats_quantile_sorted(scratch, n, 0.1);
-	row->p50 = ls_stats_quantile_sorted(scratch, n, 0.5);
-	row->p90 = ls_stats_quantile_sorted(scratch, n, 0.9);
+	row->p10 = ls_stats_quantile(scratch, n, 0.1);
+	row->p50 = ls_stats_quantile(scratch, n, 0.5);
+	row->p90 = ls_stats_quantile(scratch, n, 0.9);
 	spread = LS_MAD_TO_SIGMA * ls_stats_mad(scratch, n, row->p50);
 	if (spread > 0)
 		row->robust_z = (row->subject - row->p50) / spread;
