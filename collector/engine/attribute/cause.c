@@ -61,6 +61,17 @@ cause_confidence(double coverage)
 	return fmin(coverage, 1) * LS_CONFIDENCE_MAX;
 }
 
+struct ls_diagnosis
+ls_cause_alone(enum ls_cause cause, double coverage)
+{
+	bool none = cause == LS_CAUSE_UNEXPLAINED;
+
+	return (struct ls_diagnosis){ .hypotheses = { { cause,
+					      none ? 1 : cause_confidence(coverage),
+					      none ? 1 : coverage } },
+		.count = 1 };
+}
+
 /*
  * Above this no cause is believed. A worker that alone does something extra, which
  * takes the time, needs no other explanation: what it does uses CPU, and waits for CPU
@@ -112,7 +123,7 @@ cause_launch_ceiling(struct ls_evidence *rows, size_t count, double gap_s)
 static void
 cause_add(struct ls_diagnosis *d, enum ls_cause cause, double coverage, double most)
 {
-	double confidence = fmin(cause_confidence(coverage), fmin(d->ceiling, most));
+	double confidence = fmin(cause_confidence(coverage), most);
 	size_t at = d->count;
 
 	if (isnan(coverage) || coverage < LS_FEW)
@@ -222,7 +233,7 @@ cause_compute(struct ls_evidence *rows, size_t count, double gap_s, double imbal
  * computation of a chip. */
 static void
 cause_flat(struct ls_diagnosis *d, struct ls_evidence *rows, size_t count, double gap_s,
-	bool steady, double imbalance)
+	bool steady, double imbalance, double most)
 {
 	struct ls_evidence *computes = cause_row(rows, count, LS_SIGNAL_COMPUTE);
 	double stopped = cause_stopped(rows, count, gap_s);
@@ -232,9 +243,9 @@ cause_flat(struct ls_diagnosis *d, struct ls_evidence *rows, size_t count, doubl
 		return; /* else more to do explains it: on a chip, of which the host's counters know nothing */
 	if (steady && chip >= LS_EXPLAINS) {
 		computes->role = LS_EVIDENCE_SUPPORTS;
-		cause_add(d, LS_CAUSE_COMPUTE, fmin(chip, stopped), LS_CONFIDENCE_MAX);
+		cause_add(d, LS_CAUSE_COMPUTE, fmin(chip, stopped), most);
 	} else {
-		cause_add(d, LS_CAUSE_STOPPED, stopped, LS_CONFIDENCE_MAX);
+		cause_add(d, LS_CAUSE_STOPPED, stopped, most);
 	}
 }
 
@@ -242,10 +253,10 @@ void
 ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s,
 	bool counters_ripe, bool steady, struct ls_diagnosis *d)
 {
-	double imbalance, compute, left = 1;
+	double most = cause_ceiling(rows, count, gap_s), imbalance, compute, left = 1;
 	size_t at;
 
-	*d = (struct ls_diagnosis){ .ceiling = cause_ceiling(rows, count, gap_s) };
+	*d = (struct ls_diagnosis){ 0 };
 	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
 		struct ls_evidence *row =
 			cause_row(rows, count, cause_direct[i].signal);
@@ -259,15 +270,15 @@ ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s,
 		cause_mark(row, coverage, cause_direct[i].cause);
 		cause_add(d, cause_direct[i].cause, coverage,
 			cause_direct[i].cause == LS_CAUSE_DISPATCH && counters_ripe
-				? cause_launch_ceiling(rows, count, gap_s)
-				: LS_CONFIDENCE_MAX);
+				? fmin(most, cause_launch_ceiling(rows, count, gap_s))
+				: most);
 	}
 	imbalance = cause_imbalance(rows, count, gap_s);
-	cause_add(d, LS_CAUSE_IMBALANCE, imbalance, LS_CONFIDENCE_MAX);
+	cause_add(d, LS_CAUSE_IMBALANCE, imbalance, most);
 	if (counters_ripe) {
 		compute = cause_compute(rows, count, gap_s, imbalance);
-		cause_add(d, LS_CAUSE_COMPUTE, compute, LS_CONFIDENCE_MAX);
-		cause_flat(d, rows, count, gap_s, steady, imbalance);
+		cause_add(d, LS_CAUSE_COMPUTE, compute, most);
+		cause_flat(d, rows, count, gap_s, steady, imbalance, most);
 	}
 	for (size_t i = 0; i < d->count; i++) {
 		/* causes exclude each other: the next has at most what is left */

@@ -92,9 +92,10 @@ struct ls_hypothesis {
 struct ls_diagnosis {
 	struct ls_hypothesis hypotheses[LS_HYPOTHESES_MAX];
 	size_t count; /* at least one */
-	/* of the confidence: something extra explains the gap, or 0.95 */
-	double ceiling;
 };
+
+/* It is this cause and no other; `unexplained` is certain. */
+struct ls_diagnosis ls_cause_alone(enum ls_cause cause, double coverage);
 
 /*
  * Names the cause of a gap of gap_s seconds a step. Sets role and excludes of the rows.

@@ -259,16 +259,6 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 	ls_findings_tell(e, f, event, now_us);
 }
 
-/* What a cause other than the measured ones says of itself. */
-static void
-hang_diagnose(struct ls_finding *f, enum ls_cause cause)
-{
-	double sure = cause == LS_CAUSE_UNEXPLAINED ? 1 : LS_CONFIDENCE_MAX;
-
-	f->diagnosis = (struct ls_diagnosis){ .count = 1, .ceiling = sure };
-	f->diagnosis.hypotheses[0] = (struct ls_hypothesis){ cause, sure, 1 };
-}
-
 void
 ls_hang_take(struct ls_engine *e, struct ls_job *j, const struct ls_engine_hang *seen)
 {
@@ -292,7 +282,7 @@ ls_hang_take(struct ls_engine *e, struct ls_job *j, const struct ls_engine_hang 
 		.robust_z = NAN,
 		.role = LS_EVIDENCE_SUPPORTS };
 	f.evidence_count = 1;
-	hang_diagnose(&f, hang_cause(e, j, seen));
+	f.diagnosis = ls_cause_alone(hang_cause(e, j, seen), 1);
 	hang_tell(e, j, &f, seen->step, seen->since_us, still_s, seen->t_us);
 }
 
@@ -410,12 +400,12 @@ ls_hang_judge_row(struct ls_engine *e, struct ls_job *j, const struct ls_live_ro
 		ls_cause_diagnose(f.evidence, f.evidence_count, lost_s, g.counters_ripe,
 			false, &f.diagnosis);
 	if (slot == SIZE_MAX)
-		hang_diagnose(&f,
-			late > 1 ? LS_CAUSE_UNEXPLAINED : LS_CAUSE_COLLECTIVE_HANG);
+		f.diagnosis = ls_cause_alone(
+			late > 1 ? LS_CAUSE_UNEXPLAINED : LS_CAUSE_COLLECTIVE_HANG, 1);
 	else if (f.diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED ||
 		(f.diagnosis.hypotheses[0].cause == LS_CAUSE_STOPPED &&
 			ls_evidence_ran(e, j, slot, r->row.begin_us, now_us)))
-		hang_diagnose(&f, LS_CAUSE_NOT_ENTERED);
+		f.diagnosis = ls_cause_alone(LS_CAUSE_NOT_ENTERED, 1);
 	hang_tell(e, j, &f, r->row.step, r->row.begin_us, lost_s, now_us);
 }
 

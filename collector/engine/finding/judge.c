@@ -266,15 +266,12 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 			ls_judge_net_is_link(e, j, who, ch, now_us);
 
 		f->kind = link ? LS_KIND_LINK : LS_KIND_JOB_SLOW;
-		f->diagnosis = (struct ls_diagnosis){ .count = 1 };
-		f->diagnosis.hypotheses[0] =
-			(struct ls_hypothesis){ link ? LS_CAUSE_COMMUNICATION
-						     : LS_CAUSE_INSIDE_PROGRAM,
-				LS_CONFIDENCE_MAX, 1 };
 		/* a worker that begins late makes the others wait in the same way */
-		if (ls_job_is_assumed(e, j))
-			f->diagnosis.hypotheses[0] =
-				(struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED, 1, 1 };
+		f->diagnosis =
+			ls_cause_alone(ls_job_is_assumed(e, j) ? LS_CAUSE_UNEXPLAINED
+					: link		       ? LS_CAUSE_COMMUNICATION
+							       : LS_CAUSE_INSIDE_PROGRAM,
+				1);
 		return;
 	}
 	f->counters_ripe = g.counters_ripe;

@@ -32,9 +32,10 @@ static void
 judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 {
 	double grown = p->since.now.mean_s - p->base.mean_s;
-	struct ls_hypothesis best = { LS_CAUSE_UNEXPLAINED, 0, 0 };
+	double best = 0;
 
 	f->evidence_count = 0;
+	f->diagnosis = ls_cause_alone(LS_CAUSE_UNEXPLAINED, 1);
 	for (size_t i = 0; i < sizeof(judge_job_phases) / sizeof(judge_job_phases[0]);
 		i++) {
 		enum ls_phase phase = judge_job_phases[i].phase;
@@ -60,16 +61,11 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 			(phase == LS_PHASE_SYNC_WAIT && !whole))
 			continue;
 		row->role = LS_EVIDENCE_SUPPORTS;
-		if (more / grown > best.coverage)
-			best = (struct ls_hypothesis){ judge_job_phases[i].cause,
-				LS_CONFIDENCE_MAX * fmin(more / grown, 1),
-				more / grown };
+		if (more / grown > best) {
+			best = more / grown;
+			f->diagnosis = ls_cause_alone(judge_job_phases[i].cause, best);
+		}
 	}
-	f->diagnosis =
-		(struct ls_diagnosis){ .count = 1, .ceiling = LS_CONFIDENCE_MAX };
-	if (best.cause == LS_CAUSE_UNEXPLAINED)
-		best = (struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED, 1, 1 };
-	f->diagnosis.hypotheses[0] = best;
 }
 
 /* Correlation of own work with the work done (or with the fullest expert's load), over
@@ -148,8 +144,7 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 		ls_findings_row(f, "step_slope_s", "s", f->slope_s);
 	if (judge_job_is_imbalance(j)) {
 		f->kind = LS_KIND_IMBALANCE;
-		f->diagnosis.hypotheses[0] = (struct ls_hypothesis){ LS_CAUSE_IMBALANCE,
-			LS_CONFIDENCE_MAX, 1 };
+		f->diagnosis = ls_cause_alone(LS_CAUSE_IMBALANCE, 1);
 	}
 }
 

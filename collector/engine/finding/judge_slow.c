@@ -173,8 +173,7 @@ static void
 judge_slow_diagnose(struct ls_finding *f, enum ls_phase phase, double ratio,
 	double excess_s)
 {
-	struct ls_hypothesis why = { LS_CAUSE_UNEXPLAINED, 1, 1 };
-
+	f->diagnosis = ls_cause_alone(LS_CAUSE_UNEXPLAINED, 1);
 	for (size_t i = 0; i < sizeof(judge_slow_causes) / sizeof(judge_slow_causes[0]);
 		i++) {
 		if (judge_slow_causes[i].phase != phase)
@@ -185,12 +184,8 @@ judge_slow_diagnose(struct ls_finding *f, enum ls_phase phase, double ratio,
 			judge_slow_causes[i].cause == LS_CAUSE_UNEXPLAINED)
 			break;
 		f->evidence[f->evidence_count - 1].role = LS_EVIDENCE_SUPPORTS;
-		why = (struct ls_hypothesis){ judge_slow_causes[i].cause,
-			LS_CONFIDENCE_MAX * fmin(ratio, 1), ratio };
+		f->diagnosis = ls_cause_alone(judge_slow_causes[i].cause, ratio);
 	}
-	f->diagnosis =
-		(struct ls_diagnosis){ .count = 1, .ceiling = LS_CONFIDENCE_MAX };
-	f->diagnosis.hypotheses[0] = why;
 }
 
 static void

@@ -48,10 +48,7 @@ judge_stage_diagnose(const struct ls_stage *st, struct ls_finding *f)
 					       : LS_EVIDENCE_CONTEXT };
 	f->evidence_count = 2;
 	f->diagnosis =
-		(struct ls_diagnosis){ .count = 1, .ceiling = LS_CONFIDENCE_MAX };
-	f->diagnosis.hypotheses[0] = more
-		? (struct ls_hypothesis){ LS_CAUSE_IMBALANCE, LS_CONFIDENCE_MAX, 1 }
-		: (struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED, 1, 1 };
+		ls_cause_alone(more ? LS_CAUSE_IMBALANCE : LS_CAUSE_UNEXPLAINED, 1);
 	f->kind = more ? LS_KIND_IMBALANCE : LS_KIND_STRAGGLER;
 }
 
