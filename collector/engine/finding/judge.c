@@ -386,11 +386,11 @@ static void
 judge_reopen(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	uint64_t step, int64_t now_us)
 {
-	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-		if (ls_suspect_channels(j, who)[k].level == LS_LEVEL_FINDING) {
-			judge_open(e, j, who, (enum ls_detect_kind)k, step, now_us);
-			return;
-		}
+	unsigned is = ls_judge_found(ls_suspect_channels(j, who));
+
+	if (is != 0)
+		judge_open(e, j, who, (enum ls_detect_kind)__builtin_ctz(is), step,
+			now_us);
 }
 
 /* Nothing is found of it any more. */
@@ -439,28 +439,20 @@ judge_rename(struct ls_engine *e, struct ls_job *j, size_t at, uint64_t step,
 /* Levels before the step against levels after it, of the channels of one suspect. */
 static void
 judge_channels(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
-	const bool was[LS_DETECT_KIND_COUNT], uint64_t step, int64_t now_us)
+	unsigned was, uint64_t step, int64_t now_us)
 {
-	const struct ls_detect_channel *channel = ls_suspect_channels(j, who);
-	bool any = false, any_was = false;
+	unsigned is = ls_judge_found(ls_suspect_channels(j, who));
 
-	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++) {
-		any |= channel[k].level == LS_LEVEL_FINDING;
-		any_was |= was[k];
-	}
-	if (any && !any_was)
+	if (is != 0 && was == 0)
 		judge_choose_subject(e, j, who, step, now_us);
-	else if (any && who.net)
+	else if (is != 0 && who.net)
 		judge_rename(e, j, who.at, step, now_us);
-	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++) {
-		if (channel[k].level != LS_LEVEL_FINDING)
-			continue;
-		if (was[k])
+	for (unsigned k = 0; k < LS_DETECT_KIND_COUNT; k++)
+		if ((is & was & 1u << k) != 0)
 			judge_update(e, j, who, (enum ls_detect_kind)k, step, now_us);
-		else
+		else if ((is & 1u << k) != 0)
 			judge_open(e, j, who, (enum ls_detect_kind)k, step, now_us);
-	}
-	if (any_was && !any)
+	if (was != 0 && is == 0)
 		judge_end(e, j, who, step, now_us);
 }
 
@@ -532,14 +524,6 @@ judge_skip(struct ls_engine *e, const struct ls_job *j, const struct ls_row *row
 		if (step > last + 1)
 			f->accounted_step += step - 1 - last;
 	}
-}
-
-/* Was the channel a finding before this step? Remembered in one bit a channel. */
-static void
-judge_was(const struct ls_detect_channel *channel, bool was[LS_DETECT_KIND_COUNT])
-{
-	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-		was[k] = channel[k].level == LS_LEVEL_FINDING;
 }
 
 /* When a worker came, on a line where later is more; false: not known. */
@@ -634,7 +618,6 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 {
 	struct ls_live_row kept = { .row = *row, .expected = expected };
 	bool masked = judge_masked(row), hang, judged, apart;
-	bool was[LS_DETECT_KIND_COUNT];
 	size_t regrouped;
 
 	if (e->reference != NULL && j->detect.judged == 0)
@@ -647,7 +630,8 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	hang = !masked && !j->replica.on && ls_hang_is_row(j, &kept);
 	judged = !masked && !hang && !apart && (!j->replica.on || ls_replica_ready(j));
 	for (size_t i = 0; i < j->detect.net_count; i++)
-		judge_was(j->detect.net[i].channel, j->detect.net[i].was);
+		j->detect.net[i].was =
+			(uint8_t)ls_judge_found(j->detect.net[i].channel);
 	if (judged) {
 		judge_scales(e, j);
 		ls_detect_step(&j->detect, row->step, row->begin_us,
@@ -668,16 +652,13 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	ls_judge_identity(e, j, now_us);
 	if (!judged)
 		return;
-	for (size_t i = 0; i < j->count; i++) {
-		unsigned bits = j->detect.worker[i].was;
-
-		if ((bits | j->detect.worker[i].found) == 0)
-			continue; /* as most are */
-		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-			was[k] = (bits & 1u << k) != 0;
-		judge_channels(e, j, (struct ls_suspect){ .at = i }, was,
-			j->replica.on ? ls_replica_step(j, i) : row->step, now_us);
-	}
+	for (size_t i = 0; i < j->count; i++)
+		/* neither, as most are */
+		if ((j->detect.worker[i].was | j->detect.worker[i].found) != 0)
+			judge_channels(e, j, (struct ls_suspect){ .at = i },
+				j->detect.worker[i].was,
+				j->replica.on ? ls_replica_step(j, i) : row->step,
+				now_us);
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		judge_channels(e, j, (struct ls_suspect){ .net = true, .at = i },
 			j->detect.net[i].was, row->step, now_us);

@@ -15,10 +15,10 @@
 
 #include "collector/engine/engine_state.h"
 
-/* Is anything found of a worker? */
-bool ls_judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT]);
+/* Channels that are findings, a bit each. */
+unsigned ls_judge_found(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT]);
 
-/* Of a worker: by any channel? */
+/* Is anything found of a worker? */
 bool ls_judge_is_found(const struct ls_job *j, size_t slot);
 
 /*
