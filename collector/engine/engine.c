@@ -553,11 +553,9 @@ ls_engine_seed_finding(struct ls_engine *e, const json_t *finding)
 	if (rc != 0)
 		return rc;
 	f.known_us = f.updated_us;
-	for (size_t i = 0; i < e->finding_count; i++) {
-		if (strcmp(e->findings[i].id, f.id) == 0) {
-			ls_finding_fini(&f);
-			return -LS_EDUPLICATE;
-		}
+	if (ls_findings_find(e, f.id) != NULL) {
+		ls_finding_fini(&f);
+		return -LS_EDUPLICATE;
 	}
 	e->findings[e->finding_count++] = f;
 	return 0;

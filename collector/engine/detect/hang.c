@@ -182,21 +182,11 @@ static struct ls_finding
 hang_subject(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w)
 {
-	struct ls_finding f = { .kind = LS_KIND_HANG,
-		.detector = LS_DETECT_STALLS,
-		.estimate = j->detect.mode,
-		.slowest_ratio = NAN,
-		.clock_err_s = NAN };
+	struct ls_finding f = w == NULL ? ls_findings_of_job(e, j)
+					: ls_findings_of_worker(e, j, w);
 
-	if (w == NULL) {
-		f.scope = LS_SCOPE_JOB;
-		memcpy(f.who.job, j->name, sizeof(f.who.job));
-		ls_job_step_source(e, j, &f.who);
-	} else {
-		f.who = w->info;
-		f.scope =
-			ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
-	}
+	f.kind = LS_KIND_HANG;
+	f.detector = LS_DETECT_STALLS;
 	return f;
 }
 

@@ -24,13 +24,14 @@ ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event,
 		e->sink.finding(e->sink.arg, f->id, event, now_us, f->json);
 }
 
-static bool
-findings_id_taken(const struct ls_engine *e, const char *id)
+struct ls_finding *
+ls_findings_find(const struct ls_engine *e, const char *id)
 {
-	for (size_t i = 0; i < e->finding_count; i++)
-		if (strcmp(e->findings[i].id, id) == 0)
-			return true;
-	return false;
+	size_t i = e->finding_count;
+
+	while (i > 0 && strcmp(e->findings[i - 1].id, id) != 0)
+		i--;
+	return i > 0 ? &e->findings[i - 1] : NULL;
 }
 
 /* Room for one more finding: when all places are taken, the one cleared first is
@@ -66,7 +67,7 @@ findings_make_id(const struct ls_engine *e, struct ls_finding *f)
 
 	for (unsigned more = 0;; more++) {
 		rc = ls_finding_make_id(f, more, f->id);
-		if (rc != 0 || !findings_id_taken(e, f->id))
+		if (rc != 0 || ls_findings_find(e, f->id) == NULL)
 			return rc;
 	}
 }
@@ -169,6 +170,18 @@ ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j)
 	ls_job_step_source(e, j, &f.who);
 	memcpy(f.who.job, j->name, sizeof(f.who.job));
 	return f;
+}
+
+struct ls_finding
+ls_findings_of_worker(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_engine_worker *w)
+{
+	return (struct ls_finding){ .who = w->info,
+		.scope = ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST
+							 : LS_SCOPE_RANK,
+		.estimate = j->detect.mode,
+		.slowest_ratio = NAN,
+		.clock_err_s = NAN };
 }
 
 void

@@ -14,6 +14,9 @@
 
 #include "collector/engine/engine_state.h"
 
+/* The finding of this id, or NULL. */
+struct ls_finding *ls_findings_find(const struct ls_engine *e, const char *id);
+
 /* The newest finding about this subject, or NULL. */
 struct ls_finding *ls_findings_last(const struct ls_engine *e,
 	const struct ls_finding *subject);
@@ -48,6 +51,10 @@ const char *ls_findings_begins(const struct ls_finding *f);
 
 /* A finding about the job as a whole, to look for one by or to take. */
 struct ls_finding ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j);
+
+/* The same about one worker: of its host, if it is alone there. */
+struct ls_finding ls_findings_of_worker(const struct ls_engine *e,
+	const struct ls_job *j, const struct ls_engine_worker *w);
 
 /* One that was just taken: since when, and within how many steps that is known; the
  * next cost counts from there. */

@@ -7,15 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-static struct ls_finding
-judge_slow_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot)
-{
-	return (struct ls_finding){ .who = e->workers[j->slots[slot]].info,
-		.estimate = j->detect.mode,
-		.slowest_ratio = NAN,
-		.clock_err_s = NAN };
-}
-
 /* What the finding says of the job, and what blame_s a step costs; earlier steps' cost
  * is kept. */
 static void
@@ -193,13 +184,12 @@ judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period
 	int64_t now_us)
 {
 	const struct ls_live_row *row = ls_job_row(j, j->live_count - 1);
-	struct ls_finding subject = judge_slow_worker(e, j, p->slot), *f;
+	struct ls_finding subject = ls_findings_of_worker(e, j,
+				  &e->workers[j->slots[p->slot]]),
+			  *f;
 	double blame_s = p->excess_s / p->steps;
 	const char *event;
 
-	subject.scope = ls_job_neighbours(e, j, &e->workers[j->slots[p->slot]]) == 1
-		? LS_SCOPE_HOST
-		: LS_SCOPE_RANK;
 	if (!p->on) {
 		p->told = false;
 		f = ls_findings_open(e, &subject);

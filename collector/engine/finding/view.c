@@ -2,6 +2,7 @@
 #include "config.h"
 #include "collector/engine/finding/view.h"
 #include "collector/engine/finding/contradictions.h"
+#include "collector/engine/finding/findings.h"
 #include "collector/engine/finding/judged.h"
 #include "collector/engine/finding/attention.h"
 #include "collector/engine/engine_state.h"
@@ -615,16 +616,6 @@ view_findings_wants(const struct ls_finding *f, const struct ls_view_findings *a
 				ask->severity));
 }
 
-static const struct ls_finding *
-view_find(const struct ls_engine *e, const char *id)
-{
-	size_t i = e->finding_count;
-
-	while (i > 0 && strcmp(e->findings[i - 1].id, id) != 0)
-		i--;
-	return i > 0 ? &e->findings[i - 1] : NULL;
-}
-
 int
 ls_view_findings(const struct ls_engine *e, const struct ls_view_findings *ask,
 	json_t **ret_page)
@@ -634,7 +625,7 @@ ls_view_findings(const struct ls_engine *e, const struct ls_view_findings *ask,
 	json_t *items;
 
 	if (!view_is("", ask->after)) {
-		f = view_find(e, ask->after);
+		f = ls_findings_find(e, ask->after);
 		if (f == NULL)
 			return -LS_EUNKNOWN;
 		i = (size_t)(f - e->findings);
@@ -663,7 +654,7 @@ ls_view_host_of(const struct ls_engine *e, const char *job, size_t i)
 int
 ls_view_finding(const struct ls_engine *e, const char *id, json_t **ret_finding)
 {
-	const struct ls_finding *f = view_find(e, id);
+	const struct ls_finding *f = ls_findings_find(e, id);
 
 	*ret_finding = f != NULL ? json_incref(f->json) : NULL;
 	return f != NULL ? 0 : -LS_EUNKNOWN;
