@@ -454,28 +454,22 @@ static double
 view_hosts_key(const struct ls_engine_worker *w, const struct ls_recent *of,
 	enum ls_view_sort sort)
 {
+	static const size_t at[] = {
+		[LS_VIEW_BY_SUSPICION] = offsetof(struct ls_recent_means, blame_s),
+		[LS_VIEW_BY_BLAME] = offsetof(struct ls_recent_means, blame_s),
+		[LS_VIEW_BY_OWN] = offsetof(struct ls_recent_means, own_s),
+		[LS_VIEW_BY_WAIT] = offsetof(struct ls_recent_means, wait_s),
+		[LS_VIEW_BY_INPUT] = offsetof(struct ls_recent_means, input_s),
+		[LS_VIEW_BY_LATENESS] = offsetof(struct ls_recent_means, late_s),
+		[LS_VIEW_BY_SLOWEST] = offsetof(struct ls_recent_means, slowest),
+	};
 	struct ls_recent_means m = ls_recent_means(of);
 
-	switch (sort) {
-	case LS_VIEW_BY_SUSPICION:
-	case LS_VIEW_BY_BLAME:
-		return m.blame_s;
-	case LS_VIEW_BY_OWN:
-		return m.own_s;
-	case LS_VIEW_BY_WAIT:
-		return m.wait_s;
-	case LS_VIEW_BY_INPUT:
-		return m.input_s;
-	case LS_VIEW_BY_LATENESS:
-		return m.late_s;
-	case LS_VIEW_BY_SLOWEST:
-		return m.slowest;
-	case LS_VIEW_BY_STATE:
-		return w->state;
-	case LS_VIEW_BY_HOST:
-		break;
-	}
-	return 0; /* by the name itself */
+	if (sort == LS_VIEW_BY_HOST)
+		return 0; /* by the name itself */
+	return sort == LS_VIEW_BY_STATE
+		? (double)w->state
+		: *(const double *)((const char *)&m + at[sort]);
 }
 
 /* By name, or the nearest to a finding and the greatest key first; equal ones as they
