@@ -84,6 +84,16 @@ struct ls_evidence {
 	enum ls_cause excludes; /* with role EXCLUDES */
 };
 
+/* A phase whose growth names a cause by itself, and its row of evidence. */
+struct ls_cause_phase {
+	enum ls_signal signal;
+	enum ls_cause cause;
+	const char *metric;
+};
+
+/* NULL: of the phase (enum ls_phase) nothing is said. */
+const struct ls_cause_phase *ls_cause_phase(unsigned phase);
+
 struct ls_hypothesis {
 	enum ls_cause cause;
 	double confidence, coverage;

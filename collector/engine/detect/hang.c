@@ -311,14 +311,7 @@ ls_hang_look(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 static double
 hang_own(const struct ls_cell *c)
 {
-	static const enum ls_phase masked[] = { LS_PHASE_CHECKPOINT, LS_PHASE_EVAL,
-		LS_PHASE_COMPILE };
-	double own = (double)c->own_s;
-
-	for (size_t p = 0; p < sizeof(masked) / sizeof(masked[0]); p++)
-		if (!isnan(c->phase_s[masked[p]]))
-			own -= (double)c->phase_s[masked[p]];
-	return own;
+	return (double)c->own_s - ls_steps_phases_s(c, LS_PHASES_MASKED);
 }
 
 /* The one whose own work held the others up; SIZE_MAX: nobody, or (*ret_late > 1)
@@ -357,7 +350,7 @@ ls_hang_is_row(struct ls_job *j, const struct ls_live_row *r)
 		if (c == NULL || n == j->room.capacity)
 			continue;
 		own[n++] = (double)c->own_s;
-		masked = fmax(masked, (double)c->own_s - hang_own(c));
+		masked = fmax(masked, ls_steps_phases_s(c, LS_PHASES_MASKED));
 	}
 	/* What most do themselves is no hang, nor what one does that is known to take
 	 * long. */

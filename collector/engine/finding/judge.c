@@ -75,20 +75,15 @@ judge_keep(struct ls_job *j, struct ls_live_row *kept)
 static bool
 judge_masked(const struct ls_row *row)
 {
-	static const unsigned special[] = { LS_PHASE_CHECKPOINT, LS_PHASE_EVAL,
-		LS_PHASE_COMPILE };
 	size_t in = 0, present = 0;
 
 	for (size_t i = 0; i < row->cell_count; i++) {
-		float sum = 0;
+		const struct ls_cell *c = &row->cells[i];
 
-		if (!row->cells[i].present)
-			continue;
-		present++;
-		for (size_t p = 0; p < sizeof(special) / sizeof(special[0]); p++)
-			if (!isnan(row->cells[i].phase_s[special[p]]))
-				sum += row->cells[i].phase_s[special[p]];
-		in += (double)sum > LS_FEW * (double)row->cells[i].duration_s;
+		present += c->present;
+		in += c->present &&
+			ls_steps_phases_s(c, LS_PHASES_MASKED) >
+				LS_FEW * (double)c->duration_s;
 	}
 	return 2 * in > present;
 }

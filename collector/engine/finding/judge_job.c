@@ -7,22 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Phases whose growth names a cause, and under which name they stand in evidence. */
-static const struct {
-	enum ls_phase phase;
-	enum ls_signal signal;
-	enum ls_cause cause;
-	const char *metric;
-} judge_job_phases[] = {
-	{ LS_PHASE_INPUT_WAIT, LS_SIGNAL_INPUT, LS_CAUSE_INPUT, "phase.input_wait_s" },
-	{ LS_PHASE_H2D, LS_SIGNAL_H2D, LS_CAUSE_H2D, "phase.h2d_s" },
-	{ LS_PHASE_DISPATCH, LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH,
-		"phase.dispatch_s" },
-	{ LS_PHASE_COMPUTE, LS_SIGNAL_COMPUTE, LS_CAUSE_COMPUTE, "phase.compute_s" },
-	{ LS_PHASE_GC, LS_SIGNAL_GC, LS_CAUSE_GC, "phase.gc_s" },
-	{ LS_PHASE_SYNC_WAIT, LS_SIGNAL_WAIT, LS_CAUSE_INSIDE_PROGRAM,
-		"phase.sync_wait_s" },
-};
+/* Phases that are compared, in the order in which they are told. */
+static const enum ls_phase judge_job_phases[] = { LS_PHASE_INPUT_WAIT, LS_PHASE_H2D,
+	LS_PHASE_DISPATCH, LS_PHASE_COMPUTE, LS_PHASE_GC, LS_PHASE_SYNC_WAIT };
 
 /*
  * Each phase now beside what it was before, and the one that explains the growth.
@@ -38,14 +25,15 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 	f->diagnosis = ls_cause_alone(LS_CAUSE_UNEXPLAINED, 1);
 	for (size_t i = 0; i < sizeof(judge_job_phases) / sizeof(judge_job_phases[0]);
 		i++) {
-		enum ls_phase phase = judge_job_phases[i].phase;
+		enum ls_phase phase = judge_job_phases[i];
+		const struct ls_cause_phase *of = ls_cause_phase(phase);
 		double more = p->since.now.phase_s[phase] - p->base.phase_s[phase];
 		struct ls_evidence *row = &f->evidence[f->evidence_count];
 
 		if (p->since.now.phase_s[phase] <= 0 && p->base.phase_s[phase] <= 0)
 			continue; /* nobody marks it */
-		*row = (struct ls_evidence){ .signal = judge_job_phases[i].signal,
-			.metric = judge_job_phases[i].metric,
+		*row = (struct ls_evidence){ .signal = of->signal,
+			.metric = of->metric,
 			.unit = "s",
 			.subject = p->since.now.phase_s[phase],
 			.p10 = NAN,
@@ -63,7 +51,7 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 		row->role = LS_EVIDENCE_SUPPORTS;
 		if (more / grown > best) {
 			best = more / grown;
-			f->diagnosis = ls_cause_alone(judge_job_phases[i].cause, best);
+			f->diagnosis = ls_cause_alone(of->cause, best);
 		}
 	}
 }

@@ -20,17 +20,7 @@ judge_slow_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_fin
 }
 
 /* What is a worker's duty now and then, and no fault of it. */
-static double
-judge_slow_duty(const struct ls_cell *c)
-{
-	double sum = 0;
-
-	if (!isnan(c->phase_s[LS_PHASE_CHECKPOINT]))
-		sum += (double)c->phase_s[LS_PHASE_CHECKPOINT];
-	if (!isnan(c->phase_s[LS_PHASE_EVAL]))
-		sum += (double)c->phase_s[LS_PHASE_EVAL];
-	return sum;
-}
+#define JUDGE_SLOW_DUTY (1u << LS_PHASE_CHECKPOINT | 1u << LS_PHASE_EVAL)
 
 /* Cell of a worker in the step that is `back` before the newest one; NULL if it is not
  * there. */
@@ -67,20 +57,17 @@ judge_slow_own(const struct ls_job *j, size_t slot)
 	double turn_s = judge_slow_turn(before, now) - judge_slow_turn(first, before);
 
 	own_s = fmax(own_s, turn_s); /* a NaN is not taken */
-	own_s -= judge_slow_duty(now);
-	return before == NULL ? own_s : own_s - judge_slow_duty(before);
+	own_s -= ls_steps_phases_s(now, JUDGE_SLOW_DUTY);
+	return before == NULL ? own_s
+			      : own_s - ls_steps_phases_s(before, JUDGE_SLOW_DUTY);
 }
 
 static double
 judge_slow_more(const struct ls_cell *now, const struct ls_cell *before, unsigned phase)
 {
-	double less = 0;
-
-	if (now == NULL || before == NULL || isnan(now->phase_s[phase]))
-		return 0;
-	if (!isnan(before->phase_s[phase]))
-		less = (double)before->phase_s[phase];
-	return (double)now->phase_s[phase] - less;
+	return now == NULL || before == NULL || isnan(now->phase_s[phase])
+		? 0
+		: (double)now->phase_s[phase] - ls_steps_phases_s(before, 1u << phase);
 }
 
 /* Which phase grew most, in the step or in the one before; or that it was none. */
@@ -139,44 +126,24 @@ judge_slow_sample(const struct ls_job *j)
 	return s;
 }
 
-/* Phases that name a cause when single steps are longer by them, and under which name
- * they stand in evidence. */
-static const struct {
-	enum ls_phase phase;
-	enum ls_signal signal;
-	enum ls_cause cause;
-	const char *metric;
-} judge_slow_causes[] = {
-	{ LS_PHASE_GC, LS_SIGNAL_GC, LS_CAUSE_GC, "phase.gc_s" },
-	{ LS_PHASE_COMPILE, LS_SIGNAL_COMPILE, LS_CAUSE_COMPILE, "phase.compile_s" },
-	{ LS_PHASE_INPUT_WAIT, LS_SIGNAL_INPUT, LS_CAUSE_INPUT, "phase.input_wait_s" },
-	{ LS_PHASE_H2D, LS_SIGNAL_H2D, LS_CAUSE_H2D, "phase.h2d_s" },
-	{ LS_PHASE_DISPATCH, LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH,
-		"phase.dispatch_s" },
-	/* that it is work, not why */
-	{ LS_PHASE_COMPUTE, LS_SIGNAL_COMPUTE, LS_CAUSE_UNEXPLAINED,
-		"phase.compute_s" },
-};
-
 /* The phase that most of the events were in: its row, and the cause if it names one.
  * excess_s: of an event. */
 static void
 judge_slow_diagnose(struct ls_finding *f, enum ls_phase phase, double ratio,
 	double excess_s)
 {
+	const struct ls_cause_phase *of = ls_cause_phase(phase);
+
 	f->diagnosis = ls_cause_alone(LS_CAUSE_UNEXPLAINED, 1);
-	for (size_t i = 0; i < sizeof(judge_slow_causes) / sizeof(judge_slow_causes[0]);
-		i++) {
-		if (judge_slow_causes[i].phase != phase)
-			continue;
-		ls_findings_row(f, judge_slow_causes[i].metric, "s", ratio * excess_s);
-		f->evidence[f->evidence_count - 1].signal = judge_slow_causes[i].signal;
-		if (ratio < LS_EXPLAINS ||
-			judge_slow_causes[i].cause == LS_CAUSE_UNEXPLAINED)
-			break;
-		f->evidence[f->evidence_count - 1].role = LS_EVIDENCE_SUPPORTS;
-		f->diagnosis = ls_cause_alone(judge_slow_causes[i].cause, ratio);
-	}
+	if (of == NULL)
+		return;
+	ls_findings_row(f, of->metric, "s", ratio * excess_s);
+	f->evidence[f->evidence_count - 1].signal = of->signal;
+	/* computing says that it is work, not why */
+	if (ratio < LS_EXPLAINS || phase == LS_PHASE_COMPUTE)
+		return;
+	f->evidence[f->evidence_count - 1].role = LS_EVIDENCE_SUPPORTS;
+	f->diagnosis = ls_cause_alone(of->cause, ratio);
 }
 
 static void

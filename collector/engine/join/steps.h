@@ -106,6 +106,13 @@ int ls_steps_fold(struct ls_steps *s, size_t slot, size_t n, uint64_t window,
 	const struct ls_record *r, int64_t now_us) LS_MUSTCHECK;
 void ls_steps_means(struct ls_cell *c);
 
+/* Phases that may take long without being a fault: a bit each. */
+#define LS_PHASES_MASKED \
+	(1u << LS_PHASE_CHECKPOINT | 1u << LS_PHASE_EVAL | 1u << LS_PHASE_COMPILE)
+
+/* Time that a worker spent in some phases, a bit each; what it did not mark took none. */
+double ls_steps_phases_s(const struct ls_cell *c, unsigned phases);
+
 /* When a record ends, in whole microseconds as rows count them. */
 int64_t ls_steps_end_us(const struct ls_record *r);
 
