@@ -329,6 +329,10 @@ bool ls_job_same_group(const struct ls_engine *e, const struct ls_job *j, size_t
 /* Frees what a job holds, but not the places of its workers. */
 void ls_job_fini(struct ls_job *j);
 
+/* Id of the newest open finding about a worker, or NULL. */
+const char *ls_view_finding_of(const struct ls_engine *e,
+	const struct ls_engine_worker *w);
+
 /* Judges a row that was just taken out of j->steps and keeps it; then opens, updates
  * and clears. */
 void ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,

@@ -149,8 +149,8 @@ view_is_of(const struct ls_finding *f, const struct ls_engine_worker *w)
 	return f->who.host[0] == '\0' || strcmp(f->who.host, w->info.host) == 0;
 }
 
-static const char *
-view_finding_of(const struct ls_engine *e, const struct ls_engine_worker *w)
+const char *
+ls_view_finding_of(const struct ls_engine *e, const struct ls_engine_worker *w)
 {
 	for (size_t i = e->finding_count; i > 0; i--) {
 		const struct ls_finding *f = &e->findings[i - 1];
@@ -216,7 +216,7 @@ view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 			ls_recent_means(&j->recent->of[list[i].slot]);
 
 		if (m.slowest > LS_SHARED && m.blame_s >= LS_LEAST / 2 * step_s &&
-			view_finding_of(e, w) == NULL)
+			ls_view_finding_of(e, w) == NULL)
 			ls_ignore(json_array_append_new(suspects,
 				json_pack("{s:s, s:i, s:o, s:o}", "host", w->info.host,
 					"rank", (int)w->info.rank, "blame_s",
@@ -232,50 +232,41 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 	const struct ls_live_row *last =
 		j->live_count == 0 ? NULL : ls_job_row(j, j->live_count - 1);
 	struct view_open open = view_open(e, j);
+	const char *state = view_job_state(e, j);
 	double step_s = view_step_s(j), without_s = step_s * (1 - open.lost);
 	double slowdown = step_s / without_s;
 	int32_t chips = ls_job_chips(e, j);
-	json_t *doc, *suspects;
+	json_t *suspects;
 
 	ls_recent_rows(j);
-	doc = json_pack(
-		"{s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}",
-		"id", j->name, "state", view_job_state(e, j), "asynchronous",
-		(int)j->replica.on, "attempt", (int)j->attempt, "slices",
-		(json_int_t)j->slices.count, "hosts", (json_int_t)ls_job_hosts(e, j),
-		"workers", (json_int_t)j->count, "workers_expected",
+	suspects = view_suspects(e, j, step_s);
+	return json_pack(
+		"{s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o, "
+		"s:o, s:b, s:O?, s:o, s:o, s:o, s:o, s:o, s:{s:i, s:i, s:i}, s:o, s:o, "
+		"s:s?}",
+		"id", j->name, "state", state, "asynchronous", (int)j->replica.on,
+		"attempt", (int)j->attempt, "slices", (json_int_t)j->slices.count,
+		"hosts", (json_int_t)ls_job_hosts(e, j), "workers",
+		(json_int_t)j->count, "workers_expected",
 		j->world > 0 ? json_integer(j->world) : json_null(), "chips",
 		chips > 0 ? json_integer(chips) : json_null(), "step",
 		last == NULL ? json_null()
 			     : json_integer((json_int_t)ls_row_shown(&last->row)),
 		"steps_closed", (json_int_t)j->closed, "first_seen_at",
 		ls_json_time(j->first_us), "last_step_at",
-		last == NULL ? json_null() : ls_json_time(last->row.end_us));
-	if (doc == NULL)
-		return NULL;
-	ls_ignore(json_object_set_new(doc, "judged",
-		ls_view_judged(e, j, strcmp(view_job_state(e, j), "ended") == 0,
-			now_us)));
-	ls_ignore(json_object_set_new(doc, "simulated",
-		json_boolean(ls_job_is_simulated(e, j))));
-	suspects = view_suspects(e, j, step_s);
-	ls_ignore(json_object_set_new(doc, "suspect",
-		json_array_size(suspects) > 0 ? json_incref(json_array_get(suspects, 0))
-					      : json_null()));
-	ls_ignore(json_object_set_new(doc, "suspects", suspects));
-	ls_ignore(json_object_update_new(doc,
-		json_pack("{s:o, s:o, s:o, s:o, s:{s:i, s:i, s:i}, s:o, s:o, s:o}",
-			"step_time_s", ls_json_real(step_s), "step_time_without_s",
-			ls_json_real(without_s), "slowdown_ratio",
-			ls_json_real(slowdown), "chips_lost",
-			chips > 0 && !isnan(slowdown) ? ls_json_real(chips * open.lost)
-						      : json_null(),
-			"findings", "critical", (int)open.count[LS_SEVERITY_CRITICAL],
-			"warning", (int)open.count[LS_SEVERITY_WARNING], "info",
-			(int)open.count[LS_SEVERITY_INFO], "phases", view_phases(j),
-			"data_quality", view_quality(e, j, now_us), "top_finding",
-			open.top == NULL ? json_null() : json_string(open.top->id))));
-	return doc;
+		last == NULL ? json_null() : ls_json_time(last->row.end_us), "judged",
+		ls_view_judged(e, j, strcmp(state, "ended") == 0, now_us), "simulated",
+		(int)ls_job_is_simulated(e, j), "suspect", json_array_get(suspects, 0),
+		"suspects", suspects, "step_time_s", ls_json_real(step_s),
+		"step_time_without_s", ls_json_real(without_s), "slowdown_ratio",
+		ls_json_real(slowdown), "chips_lost",
+		chips > 0 && !isnan(slowdown) ? ls_json_real(chips * open.lost)
+					      : json_null(),
+		"findings", "critical", (int)open.count[LS_SEVERITY_CRITICAL],
+		"warning", (int)open.count[LS_SEVERITY_WARNING], "info",
+		(int)open.count[LS_SEVERITY_INFO], "phases", view_phases(j),
+		"data_quality", view_quality(e, j, now_us), "top_finding",
+		open.top == NULL ? NULL : open.top->id);
 }
 
 struct view_sorted {
@@ -415,30 +406,25 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 		"crashed" };
 	const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
 	struct ls_recent_means m = ls_recent_means(&j->recent->of[slot]);
-	const char *finding = view_finding_of(e, w);
-	json_t *doc;
-
-	doc = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:o, s:s?, s:o, s:o, s:o}",
+	json_t *doc = json_pack(
+		"{s:s, s:s, s:s, s:i, s:i, s:s, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, "
+		"s:o, s:o, s:o, s:o, s:o, s:I, s:s}",
 		"host", w->info.host, "slice", w->info.slice, "role", w->info.role,
 		"rank", (int)w->info.rank, "attempt", (int)j->attempt, "state",
 		ls_worker_has_left(j, w) ? "left" : states[w->state], "step",
 		w->reported ? json_integer((json_int_t)w->last_step) : json_null(),
-		"finding", finding, "last_seen_at", ls_json_time(w->seen_us), "live",
-		view_live(w, now_us), "counters", view_counters(e, w, now_us));
-	if (doc == NULL)
-		return NULL;
+		"finding", ls_view_finding_of(e, w), "last_seen_at",
+		ls_json_time(w->seen_us), "live", view_live(w, now_us), "counters",
+		view_counters(e, w, now_us), "step_time_s", ls_json_real(m.step_s),
+		"own_s", ls_json_real(m.own_s), "wait_s", ls_json_real(m.wait_s),
+		"input_wait_s", ls_json_real(m.input_s), "lateness_s",
+		ls_json_real(m.late_s), "blame_s", ls_json_real(m.blame_s),
+		"slowest_ratio", ls_json_number(m.slowest, 3), "gaps",
+		(json_int_t)w->gaps, "step_source",
+		ls_step_source_name(w->info.step_source));
+
 	if (w->info.owner != 0 && ls_job_is_contested(e, j, w))
-		ls_ignore(json_object_set_new(doc, "uid",
-			json_integer((json_int_t)w->info.owner - 1)));
-	ls_ignore(json_object_update_new(doc,
-		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:s}",
-			"step_time_s", ls_json_real(m.step_s), "own_s",
-			ls_json_real(m.own_s), "wait_s", ls_json_real(m.wait_s),
-			"input_wait_s", ls_json_real(m.input_s), "lateness_s",
-			ls_json_real(m.late_s), "blame_s", ls_json_real(m.blame_s),
-			"slowest_ratio", ls_json_number(m.slowest, 3), "gaps",
-			(json_int_t)w->gaps, "step_source",
-			ls_step_source_name(w->info.step_source))));
+		ls_json_set(&doc, "uid", json_integer((json_int_t)w->info.owner - 1));
 	return doc;
 }
 

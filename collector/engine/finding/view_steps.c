@@ -303,18 +303,11 @@ view_grid_names(const struct ls_engine *e, const struct view_grid *g)
 	for (size_t r = 0; r < g->rows; r++) {
 		const struct ls_engine_worker *w =
 			&e->workers[g->j->slots[g->slots[r]]];
-		const char *id = NULL;
 
-		for (size_t i = 0; i < e->finding_count; i++)
-			if (ls_finding_is_open(&e->findings[i]) &&
-				e->findings[i].scope != LS_SCOPE_JOB &&
-				e->findings[i].who.rank == w->info.rank &&
-				strcmp(e->findings[i].who.job, g->j->name) == 0)
-				id = e->findings[i].id;
 		ls_ignore(json_array_append_new(rows,
 			json_pack("{s:s, s:i, s:s, s:s?}", "host", w->info.host, "rank",
 				(int)w->info.rank, "slice", w->info.slice, "finding",
-				id)));
+				ls_view_finding_of(e, w))));
 	}
 	return rows;
 }
