@@ -95,14 +95,6 @@ engine_row_complete(const struct ls_engine *e, const struct ls_job *j,
 	return complete && ((uint32_t)j->world <= j->count || j->closed > 0);
 }
 
-static int
-engine_compare_ranks(const void *a, const void *b)
-{
-	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void
 engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 	const struct ls_row *row, uint32_t expected, int64_t now_us)
@@ -121,8 +113,7 @@ engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 	for (size_t i = 0; i < j->count && c.missing_count < LS_CLOSE_MISSING_MAX; i++)
 		if (i >= row->cell_count || !row->cells[i].present)
 			missing[c.missing_count++] = e->workers[j->slots[i]].info.rank;
-	if (c.missing_count > 1)
-		qsort(missing, c.missing_count, sizeof(*missing), engine_compare_ranks);
+	ls_job_sort_ranks(missing, c.missing_count);
 	e->sink.closed(e->sink.arg, &c);
 }
 
@@ -384,14 +375,16 @@ engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 		ls_scales_reset_worker(&j->scales, i);
 		ls_rhythm_reset_worker(&j->rhythm, i);
 	}
-	for (size_t i = 0; i < j->detect.net_count; i++)
+	for (size_t i = 0; i < j->detect.net_count; i++) {
+		struct ls_detect_net *net = &j->detect.net[i];
+
+		net->names = LS_NET_ALL;
 		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++) {
-			ls_detect_set_level(&j->detect, &j->detect.net[i].channel[k],
+			ls_detect_set_level(&j->detect, &net->channel[k],
 				LS_LEVEL_QUIET);
-			j->detect.net[i].channel[k] = (struct ls_detect_channel){ 0 };
+			net->channel[k] = (struct ls_detect_channel){ 0 };
 		}
-	for (size_t i = 0; i < j->detect.net_count; i++)
-		j->detect.net[i].names = LS_NET_ALL;
+	}
 	j->hang.on = j->pulse.on = false;
 	j->pulse.row = 0;
 }

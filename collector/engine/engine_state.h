@@ -255,6 +255,9 @@ ls_row_shown(const struct ls_row *row)
 /* Job by name, or NULL. */
 struct ls_job *ls_engine_find_job(const struct ls_engine *e, const char *name);
 
+/* Index of a host, or LS_INDEX_NONE. */
+uint32_t ls_engine_find_host(const struct ls_engine *e, const char *name);
+
 /* Worker by handle; NULL if it is none of its job's present attempt. */
 struct ls_engine_worker *ls_engine_find_worker(const struct ls_engine *e,
 	uint32_t handle);
@@ -306,6 +309,9 @@ struct ls_engine_worker *ls_job_worker(const struct ls_engine *e,
 /* Does a worker of another user on the same host claim its rank? */
 bool ls_job_is_contested(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w);
+
+/* Puts ranks in ascending order. */
+void ls_job_sort_ranks(int32_t *ranks, size_t n);
 
 /* The next worker that says it has this rank, NULL behind the last; *walk: 0 at first. */
 struct ls_engine_worker *ls_job_next_of_rank(const struct ls_engine *e,

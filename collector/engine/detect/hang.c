@@ -90,14 +90,6 @@ hang_stands_still(const struct ls_job *j, const struct hang_count *c, int64_t no
 	return (double)(now_us - c->marked_us) * 1e-6 > limit_s;
 }
 
-static int
-hang_compare(const void *a, const void *b)
-{
-	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Who is not in the barrier while others are; none if nobody waits, or too many are
  * not. */
 static enum ls_hang_why
@@ -125,7 +117,7 @@ hang_absent(const struct ls_engine *e, const struct ls_job *j,
 								   : LS_HANG_ABSENT;
 		ranks[n++] = w->info.rank;
 	}
-	qsort(ranks, n, sizeof(*ranks), hang_compare);
+	ls_job_sort_ranks(ranks, n);
 	*ret_count = n;
 	return why;
 }

@@ -49,17 +49,11 @@ ls_window_at(int64_t t_us, unsigned width_log2)
 	return LS_WINDOW_FIRST + (second << 4) + width_log2;
 }
 
-/* Unix second at which it begins, and how many it lasts. */
+/* Unix second at which it begins. */
 static inline uint64_t
 ls_window_second(uint64_t window)
 {
 	return (window - LS_WINDOW_FIRST) >> 4;
-}
-
-static inline uint64_t
-ls_window_seconds(uint64_t window)
-{
-	return 1ull << (window & 15);
 }
 
 /* One global step while its records come in. */
