@@ -102,25 +102,19 @@ pulse_gather(struct ls_pulse_from *from, const struct ls_pulse *p,
 	from->steps += LS_BLOCK;
 	pulse_add(&from->now, m, (double)LS_BLOCK / (double)from->steps);
 	from->last = (double)(p->first_step - from->step);
-	from->n++;
-	from->x += from->last;
-	from->y += m->step_s;
-	from->xx += from->last * from->last;
-	from->xy += from->last * m->step_s;
-	from->yy += m->step_s * m->step_s;
+	ls_stats_line_add(&from->line, from->last, m->step_s);
 	from->newest_s = m->mean_s;
 }
 
 double
 ls_pulse_slope(const struct ls_pulse *p)
 {
-	const struct ls_pulse_from *f = &p->since;
-	double xx = f->xx - f->x * f->x / f->n, xy = f->xy - f->x * f->y / f->n;
-	double slope = xy / xx, rest = f->yy - f->y * f->y / f->n - slope * xy;
-	double grown = f->y / f->n + slope * (f->last - f->x / f->n) - p->base.step_s;
+	const struct ls_stats_line l = ls_stats_line_about_mean(&p->since.line);
+	double slope = l.xy / l.xx, rest = l.yy - slope * l.xy, last = p->since.last;
+	double grown = l.y / l.n + slope * (last - l.x / l.n) - p->base.step_s;
 
-	return f->n > 2 && xx > 0 && slope * f->last >= LS_HALF * grown &&
-			slope * sqrt(xx) >= LS_FAR * sqrt(fmax(rest, 0) / (f->n - 2))
+	return l.n > 2 && l.xx > 0 && slope * last >= LS_HALF * grown &&
+			slope * sqrt(l.xx) >= LS_FAR * sqrt(fmax(rest, 0) / (l.n - 2))
 		? slope
 		: 0;
 }

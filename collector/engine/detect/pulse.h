@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "collector/engine/join/steps.h"
+#include "collector/engine/residual/stats.h"
 
 #define LS_PULSE_WORKERS 32
 
@@ -54,9 +55,9 @@ struct ls_pulse_from {
 	int64_t t_us;
 	struct ls_pulse_means now;
 	double newest_s; /* mean_s of the newest block */
-	/* of n blocks, for a line: sums of x, steps from `step` to the block, and of y,
-	 * its step_s; the newest x */
-	double n, x, y, xx, xy, yy, last;
+	/* a point for each block: steps from `step` to the block, its step_s */
+	struct ls_stats_line line;
+	double last; /* x of the newest */
 };
 
 struct ls_pulse {

@@ -61,7 +61,7 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 static double
 judge_job_work(const struct ls_job *j, bool load, double *ret_cv)
 {
-	double n = 0, sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0, vx, vy;
+	struct ls_stats_line l = { 0 };
 	size_t rows = j->live_count < LS_DETECT_WARM ? j->live_count : LS_DETECT_WARM;
 	size_t stride = (j->count + LS_PULSE_WORKERS - 1) / LS_PULSE_WORKERS;
 
@@ -69,26 +69,18 @@ judge_job_work(const struct ls_job *j, bool load, double *ret_cv)
 	for (size_t i = j->live_count - rows; i < j->live_count; i++) {
 		for (size_t s = 0; s < j->count; s += stride) {
 			const struct ls_cell *c = ls_row_cell(ls_job_row(j, i), s);
-			double x, y;
+			double x = c == NULL ? NAN
+					     : (double)(load ? c->load : c->work);
 
-			x = c == NULL ? NAN : (double)(load ? c->load : c->work);
-			if (isnan(x))
-				continue;
-			y = (double)c->own_s;
-			n++;
-			sx += x;
-			sy += y;
-			sxx += x * x;
-			syy += y * y;
-			sxy += x * y;
+			if (!isnan(x))
+				ls_stats_line_add(&l, x, (double)c->own_s);
 		}
 	}
-	vx = sxx - sx * sx / n;
-	vy = syy - sy * sy / n;
-	if (!(n > 1) || !(vx > 0) || !(vy > 0))
+	l = ls_stats_line_about_mean(&l);
+	if (!(l.n > 1) || !(l.xx > 0) || !(l.yy > 0))
 		return 0;
-	*ret_cv = sqrt(vx / n) / (sx / n);
-	return (sxy - sx * sy / n) / sqrt(vx * vy);
+	*ret_cv = sqrt(l.xx / l.n) / (l.x / l.n);
+	return l.xy / sqrt(l.xx * l.yy);
 }
 
 /* Own work follows the work done, which differs: each step waits for whoever has most

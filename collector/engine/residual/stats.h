@@ -55,6 +55,30 @@ double ls_stats_median_without(const struct ls_stats_middle *m, double x);
 /* Median of |v - centre|; v is overwritten. */
 double ls_stats_mad(double *v, size_t n, double centre);
 
+/* Sums over points (x, y), and how they scatter about their mean. */
+struct ls_stats_line {
+	double n, x, y, xx, xy, yy;
+};
+
+static inline void
+ls_stats_line_add(struct ls_stats_line *l, double x, double y)
+{
+	l->n++;
+	l->x += x;
+	l->y += y;
+	l->xx += x * x;
+	l->xy += x * y;
+	l->yy += y * y;
+}
+
+/* The same sums about the mean; n, x and y as they are. */
+static inline struct ls_stats_line
+ls_stats_line_about_mean(const struct ls_stats_line *l)
+{
+	return (struct ls_stats_line){ l->n, l->x, l->y, l->xx - l->x * l->x / l->n,
+		l->xy - l->x * l->y / l->n, l->yy - l->y * l->y / l->n };
+}
+
 /* x held within -limit..limit. */
 double ls_stats_clip(double x, double limit);
 
