@@ -63,7 +63,7 @@ arbiter_net_holds(const struct ls_engine *e, const struct ls_job *j,
 		if (ls_judge_found(j->detect.net[i].channel) == 0 ||
 			one != (j->detect.net[i].names == LS_NET_HOST))
 			continue;
-		is = ls_judge_net_whom(e, j, i);
+		is = ls_judge_net_subject(e, j, i);
 		if (ls_finding_same_subject(&is, f))
 			return true;
 	}

@@ -146,6 +146,18 @@ judge_slow_diagnose(struct ls_finding *f, enum ls_phase phase, double ratio,
 	f->diagnosis = ls_cause_alone(of->cause, ratio);
 }
 
+/* Nothing of this kind is seen any more. */
+static void
+judge_slow_end(struct ls_engine *e, const struct ls_job *j,
+	const struct ls_finding *subject, enum ls_detect_kind kind, uint64_t step,
+	int64_t now_us)
+{
+	struct ls_finding *f = ls_findings_open(e, subject);
+
+	if (f != NULL && f->detector == kind && !ls_arbiter_holds(e, j, f))
+		ls_findings_clear(e, f, step, now_us);
+}
+
 static void
 judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period *p,
 	int64_t now_us)
@@ -159,10 +171,8 @@ judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period
 
 	if (!p->on) {
 		p->told = false;
-		f = ls_findings_open(e, &subject);
-		if (f != NULL && f->detector == LS_DETECT_PERIODIC &&
-			!ls_arbiter_holds(e, j, f))
-			ls_findings_clear(e, f, row->row.step, now_us);
+		judge_slow_end(e, j, &subject, LS_DETECT_PERIODIC, row->row.step,
+			now_us);
 		return;
 	}
 	if (p->last_step != row->row.step)
@@ -204,10 +214,7 @@ judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 
 	if (!r->on) {
 		r->told = false;
-		f = ls_findings_open(e, &subject);
-		if (f != NULL && f->detector == LS_DETECT_ROTATING &&
-			!ls_arbiter_holds(e, j, f))
-			ls_findings_clear(e, f, step, now_us);
+		judge_slow_end(e, j, &subject, LS_DETECT_ROTATING, step, now_us);
 		return;
 	}
 	if (r->last_step != step)
