@@ -569,7 +569,7 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 {
 	size_t n = row->cell_count < j->count ? row->cell_count : j->count;
 
-	for (size_t i = n; i < j->count; i++)
+	for (size_t i = j->replica.on ? 0 : n; i < j->count; i++)
 		j->residuals[i] = (struct ls_blame){ NAN, NAN, NAN, NAN, NAN, 0 };
 	if (!j->grouped) {
 		ls_blame_group(&j->room, j->roles.of, j->roles.count, j->count);

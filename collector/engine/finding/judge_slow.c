@@ -158,6 +158,26 @@ judge_slow_end(struct ls_engine *e, const struct ls_job *j,
 		ls_findings_clear(e, f, step, now_us);
 }
 
+/* The finding of this kind, to be filled in and told; NULL: another claim, or storage, tells it. */
+static struct ls_finding *
+judge_slow_claim(struct ls_engine *e, const struct ls_job *j, size_t slot,
+	const struct ls_finding *subject, enum ls_detect_kind kind, uint64_t step,
+	int64_t t_us, double uncertainty, int64_t now_us, const char **ret_event)
+{
+	struct ls_finding *f = ls_arbiter_is_of_other(e, j, slot, subject, kind)
+		? NULL
+		: ls_findings_claim(e, subject, step, t_us,
+			  (uint32_t)fmin(uncertainty, 1e6), now_us, ret_event);
+
+	if (f == NULL)
+		return NULL;
+	f->kind = kind == LS_DETECT_PERIODIC ? LS_KIND_PERIODIC : LS_KIND_JOB_SLOW;
+	f->detector = kind;
+	f->comm = false;
+	f->evidence_count = 0;
+	return f;
+}
+
 static void
 judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period *p,
 	int64_t now_us)
@@ -177,20 +197,14 @@ judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period
 	}
 	if (p->last_step != row->row.step)
 		return; /* nothing new */
-	if (ls_arbiter_is_of_other(e, j, p->slot, &subject, LS_DETECT_PERIODIC))
-		return;
-	f = ls_findings_claim(e, &subject, p->first_step, p->first_us,
-		(uint32_t)fmin(p->steps, 1e6), now_us, &event);
+	f = judge_slow_claim(e, j, p->slot, &subject, LS_DETECT_PERIODIC, p->first_step,
+		p->first_us, p->steps, now_us, &event);
 	if (f == NULL)
 		return;
 	p->told = true;
-	f->kind = LS_KIND_PERIODIC;
-	f->detector = LS_DETECT_PERIODIC;
-	f->comm = false;
 	f->period_steps = p->steps;
 	f->period_s = p->in_time ? p->seconds : 0;
 	f->slowest_ratio = 1 / p->steps;
-	f->evidence_count = 0;
 	ls_findings_row(f, "period_steps", "1", p->steps);
 	ls_findings_row(f, "period_s", "s", p->seconds);
 	ls_findings_row(f, "events", "1", (double)p->events);
@@ -222,18 +236,12 @@ judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	f = ls_findings_open(e, &subject);
 	if (f != NULL && r->told && step < f->last_step + LS_FINDING_UPDATE_STEPS)
 		return;
-	if (ls_arbiter_is_of_other(e, j, SIZE_MAX, &subject, LS_DETECT_ROTATING))
-		return;
-	f = ls_findings_claim(e, &subject, r->first_step, r->first_us,
-		(uint32_t)fmin(LS_RHYTHM_ROTATING / r->events_ratio, 1e6), now_us,
-		&event);
+	f = judge_slow_claim(e, j, SIZE_MAX, &subject, LS_DETECT_ROTATING,
+		r->first_step, r->first_us, LS_RHYTHM_ROTATING / r->events_ratio,
+		now_us, &event);
 	if (f == NULL)
 		return;
 	r->told = true;
-	f->kind = LS_KIND_JOB_SLOW;
-	f->detector = LS_DETECT_ROTATING;
-	f->comm = false;
-	f->evidence_count = 0;
 	ls_findings_row(f, "event_steps_ratio", "1", r->events_ratio);
 	ls_findings_row(f, "event_workers", "1", (double)r->workers);
 	ls_findings_row(f, "event_most_one_worker_ratio", "1", r->most_ratio);

@@ -396,8 +396,6 @@ ls_replica_judge(struct ls_job *j, const struct ls_row *row,
 
 	replica_totals(j, row, totals);
 	usual_s = j->detect.step_s > 0 ? j->detect.step_s : totals->duration_s;
-	for (size_t i = 0; i < j->count; i++)
-		j->residuals[i] = (struct ls_blame){ NAN, NAN, NAN, NAN, NAN, 0 };
 	if (!r->has_first)
 		replica_place_bins(j, row);
 	if (!r->has_first || !replica_reserve(j))
