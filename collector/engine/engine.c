@@ -6,6 +6,7 @@
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/detect/hang.h"
 #include "collector/engine/join/lies.h"
+#include "proto/base/json.h"
 #include "proto/base/mem.h"
 
 #include <errno.h>
@@ -559,14 +560,8 @@ ls_engine_findings(const struct ls_engine *e)
 {
 	json_t *all = json_array();
 
-	if (all == NULL)
-		return NULL;
-	for (size_t i = 0; i < e->finding_count; i++) {
-		if (json_array_append(all, e->findings[i].json) != 0) {
-			json_decref(all);
-			return NULL;
-		}
-	}
+	for (size_t i = 0; i < e->finding_count; i++)
+		ls_json_append(&all, json_incref(e->findings[i].json));
 	return all;
 }
 

@@ -88,11 +88,7 @@ advice_commands(const char *text, const struct ls_worker_info *who)
 		memcpy(line, text, len);
 		line[len] = '\0';
 		(void)ls_advice_fill(command, sizeof(command), line, who);
-		if (json_array_append_new(list, json_pack("{s:s}", "shell", command)) !=
-			0) {
-			json_decref(list);
-			return NULL;
-		}
+		ls_json_append(&list, json_pack("{s:s}", "shell", command));
 		text += len + (text[len] == '\n');
 	}
 	return list;

@@ -101,25 +101,23 @@ ls_view_steps(const struct ls_engine *e, const char *job, const char *host,
 	if (!known)
 		return -LS_EUNKNOWN;
 	array = json_array();
-	if (array == NULL)
-		return -ENOMEM;
 	view_range(j, range, &first, &end);
 	for (size_t i = first; i < end; i++) {
 		const struct ls_live_row *r = ls_job_row(j, i);
 
 		if (host == NULL)
-			ls_ignore(json_array_append_new(array, view_row(e, j, r)));
+			ls_json_append(&array, view_row(e, j, r));
 		for (size_t s = 0; host != NULL && s < j->count; s++) {
 			const struct ls_engine_worker *w = &e->workers[j->slots[s]];
 			const struct ls_cell *c = ls_row_cell(r, s);
 
 			if (c != NULL && strcmp(w->info.host, host) == 0)
-				ls_ignore(json_array_append_new(array,
-					view_record(r, c, w->info.rank)));
+				ls_json_append(&array,
+					view_record(r, c, w->info.rank));
 		}
 	}
 	*ret_array = array;
-	return 0;
+	return array != NULL ? 0 : -ENOMEM;
 }
 
 /* --- one step, all its workers -------------------------------------------- */
