@@ -166,6 +166,7 @@ ls_view_finding_of(const struct ls_engine *e, const struct ls_engine_worker *w)
 /* How often a worker was the last of a recent step. */
 struct view_last {
 	size_t slot, steps;
+	struct ls_recent_means means;
 };
 
 /* Most often first. */
@@ -179,50 +180,36 @@ view_compare_last(const void *a, const void *b)
 	return (x->slot > y->slot) - (x->slot < y->slot);
 }
 
-/* Who was last in the recent steps; returns how many workers. */
-static size_t
-view_lasts(const struct ls_job *j, struct view_last list[LS_RECENT_STEPS])
-{
-	size_t n = 0, k;
-
-	for (size_t i = view_recent(j); i < j->live_count; i++) {
-		size_t last = ls_job_row(j, i)->totals.last;
-
-		if (last >= j->count) /* nobody can be named */
-			continue;
-		for (k = 0; k < n && list[k].slot != last; k++)
-			;
-		if (k == n)
-			list[n++] = (struct view_last){ .slot = last };
-		list[k].steps++;
-	}
-	if (n > 1)
-		qsort(list, n, sizeof(*list), view_compare_last);
-	return n;
-}
-
 /* Workers that were last in many of the recent steps, where others waited for them and no
  * finding is about them yet: not proven, but what is known so far. */
 static json_t *
 view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 {
-	struct view_last list[LS_RECENT_STEPS];
+	struct view_last list[LS_RECENT_STEPS]; /* each has a step of its own */
 	json_t *suspects = json_array();
-	size_t n = j->replica.on ? 0 : view_lasts(j, list);
+	size_t n = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[list[i].slot]];
-		struct ls_recent_means m =
-			ls_recent_means(&j->recent->of[list[i].slot]);
+	for (size_t slot = 0; slot < j->count && !j->replica.on; slot++) {
+		const struct ls_recent *of = &j->recent->of[slot];
+		struct ls_recent_means m;
 
+		if (of->last == 0)
+			continue; /* as most are not */
+		m = ls_recent_means(of);
 		if (m.slowest > LS_SHARED && m.blame_s >= LS_LEAST / 2 * step_s &&
-			ls_view_finding_of(e, w) == NULL)
-			ls_ignore(json_array_append_new(suspects,
-				json_pack("{s:s, s:i, s:o, s:o}", "host", w->info.host,
-					"rank", (int)w->info.rank, "blame_s",
-					ls_json_real(m.blame_s), "slowest_ratio",
-					ls_json_number(m.slowest, 3))));
+			ls_view_finding_of(e, &e->workers[j->slots[slot]]) == NULL)
+			list[n++] = (struct view_last){ slot, of->last, m };
 	}
+	if (n > 1)
+		qsort(list, n, sizeof(*list), view_compare_last);
+	for (size_t i = 0; i < n; i++)
+		ls_json_append(&suspects,
+			json_pack("{s:s, s:i, s:o, s:o}", "host",
+				e->workers[j->slots[list[i].slot]].info.host, "rank",
+				(int)e->workers[j->slots[list[i].slot]].info.rank,
+				"blame_s", ls_json_real(list[i].means.blame_s),
+				"slowest_ratio",
+				ls_json_number(list[i].means.slowest, 3)));
 	return suspects;
 }
 
