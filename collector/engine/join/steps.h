@@ -68,9 +68,7 @@ struct ls_row {
 };
 
 struct ls_steps {
-	struct ls_row *rows; /* sorted by step; they lie in room */
-	struct ls_row
-		*room; /* for `capacity` rows; those before `rows` were taken out */
+	struct ls_row *rows; /* sorted by step */
 	size_t count, capacity;
 	bool any_closed;
 	uint64_t last_closed;
