@@ -120,16 +120,10 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row)
 
 /* Of whom a detector speaks, as a finding with nothing but its subject. */
 static struct ls_finding
-judge_subject(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
-	enum ls_detect_kind kind)
+judge_subject(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who)
 {
-	struct ls_finding f = who.net ? ls_judge_net_subject(e, j, who.at)
-				      : ls_judge_group_subject(e, j, who.at);
-
-	f.detector = kind;
-	f.estimate = j->detect.mode;
-	f.slowest_ratio = f.clock_err_s = NAN;
-	return f;
+	return who.net ? ls_judge_net_subject(e, j, who.at)
+		       : ls_judge_group_subject(e, j, who.at);
 }
 
 /* Decides of whom a new finding is to speak. */
@@ -295,7 +289,7 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	struct ls_detect_channel *ch = who.net
 		? &j->detect.net[who.at].channel[kind]
 		: &j->detect.worker[who.at].channel[kind];
-	struct ls_finding subject = judge_subject(e, j, who, kind);
+	struct ls_finding subject = judge_subject(e, j, who);
 	struct ls_finding *f = ls_findings_last(e, &subject);
 	const char *event = "updated";
 	uint64_t accounted;
@@ -352,7 +346,7 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	enum ls_detect_kind kind, uint64_t step, int64_t now_us)
 {
 	const struct ls_detect_channel *ch = &ls_suspect_channels(j, who)[kind];
-	struct ls_finding subject = judge_subject(e, j, who, kind);
+	struct ls_finding subject = judge_subject(e, j, who);
 	struct ls_finding *f = ls_findings_open(e, &subject);
 
 	if (f != NULL && kind == LS_DETECT_STALLS && f->detector == kind)
@@ -393,7 +387,7 @@ static void
 judge_end(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t step,
 	int64_t now_us)
 {
-	struct ls_finding subject = judge_subject(e, j, who, LS_DETECT_CHRONIC);
+	struct ls_finding subject = judge_subject(e, j, who);
 	struct ls_finding *f = ls_findings_open(e, &subject);
 
 	if (who.net)
@@ -418,14 +412,14 @@ judge_rename(struct ls_engine *e, struct ls_job *j, size_t at, uint64_t step,
 	if (j->detect.net[at].names != LS_NET_ALL ||
 		j->detect.judged % LS_FINDING_UPDATE_STEPS != 0)
 		return;
-	was = judge_subject(e, j, who, LS_DETECT_CHRONIC);
+	was = judge_subject(e, j, who);
 	f = ls_findings_open(e, &was);
 	if (!ls_judge_net_rename(e, j, at, now_us) && f != NULL)
 		return;
 	if (f != NULL && !ls_arbiter_holds(e, j, f))
 		ls_findings_clear(e, f, step, now_us);
 	judge_reopen(e, j, who, step, now_us);
-	is = judge_subject(e, j, who, LS_DETECT_CHRONIC);
+	is = judge_subject(e, j, who);
 	f = ls_findings_last(e, &was); /* the list may have moved */
 	if (f != NULL && f->cleared_us == now_us && ls_findings_open(e, &is) != NULL)
 		ls_findings_part_of(e, f, ls_findings_open(e, &is), now_us);

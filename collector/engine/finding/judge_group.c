@@ -273,7 +273,9 @@ struct ls_finding
 ls_judge_group_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
 	struct ls_finding f = { .kind = LS_KIND_STRAGGLER,
-		.who = e->workers[j->slots[slot]].info };
+		.who = e->workers[j->slots[slot]].info,
+		.slowest_ratio = NAN,
+		.clock_err_s = NAN };
 	unsigned way = j->detect.worker[slot].way;
 	const struct ls_job_groups *groups = ls_job_groups_of(j, way);
 
