@@ -380,11 +380,8 @@ engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 		struct ls_detect_net *net = &j->detect.net[i];
 
 		net->names = LS_NET_ALL;
-		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++) {
-			ls_detect_set_level(&j->detect, &net->channel[k],
-				LS_LEVEL_QUIET);
-			net->channel[k] = (struct ls_detect_channel){ 0 };
-		}
+		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
+			ls_detect_reset_channel(&j->detect, &net->channel[k]);
 	}
 	j->hang.on = j->pulse.on = false;
 	j->pulse.row = 0;
