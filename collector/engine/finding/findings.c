@@ -95,14 +95,20 @@ ls_findings_is_known(const struct ls_finding *f, int64_t now_us)
 	return now_us / 1000 <= f->known_us / 1000; /* storage keeps milliseconds */
 }
 
-struct ls_finding *
-ls_findings_take(struct ls_engine *e, struct ls_finding *last,
+bool
+ls_findings_reopens(const struct ls_finding *last, int64_t now_us)
+{
+	return last != NULL && now_us - last->cleared_us < LS_ENGINE_US(LS_REOPEN_S);
+}
+
+/* Appends a new finding for the subject, or takes up the last one. NULL: no room. */
+static struct ls_finding *
+findings_take(struct ls_engine *e, struct ls_finding *last,
 	const struct ls_finding *subject, int64_t now_us)
 {
 	struct ls_finding f = *subject;
 
-	if (last != NULL && now_us - last->cleared_us < LS_ENGINE_US(LS_REOPEN_S) &&
-		ls_finding_end_episode(last) == 0) {
+	if (ls_findings_reopens(last, now_us) && ls_finding_end_episode(last) == 0) {
 		last->status = LS_FINDING_REOPENED;
 		last->job_ended = false;
 		last->part_of[0] = '\0';
@@ -125,10 +131,37 @@ ls_findings_take(struct ls_engine *e, struct ls_finding *last,
 	return &e->findings[e->finding_count++];
 }
 
-const char *
-ls_findings_begins(const struct ls_finding *f)
+/* A finding that was just taken, since this step. */
+static void
+findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
+	uint32_t uncertainty_steps)
 {
-	return f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
+	size_t n = json_array_size(f->episodes);
+	const json_t *last = json_array_get(f->episodes, n - 1);
+
+	f->since_step = step;
+	f->since_us = t_us;
+	f->since_chip_hours = f->chip_hours;
+	f->accounted_step = step > 0 ? step - 1 : 0;
+	if (n > 0 && t_us <= f->ended_us) { /* it was not over */
+		if (f->ended_since_us < t_us) {
+			f->since_step = f->ended_since_step;
+			f->since_us = f->ended_since_us;
+		}
+		if (f->accounted_step < f->last_step)
+			f->accounted_step = f->last_step;
+		f->since_chip_hours -=
+			json_number_value(json_object_get(last, "chip_hours_lost"));
+		ls_ignore(json_array_remove(f->episodes, n - 1));
+	}
+	if (f->reopened == 0 || t_us < f->onset_us) {
+		f->onset_step = step;
+		f->onset_us = t_us;
+	}
+	f->cost_steps = f->cost_sum_s = 0;
+	f->born = f->gradual = f->intermittent = false;
+	f->slope_s = 0;
+	f->uncertainty_steps = uncertainty_steps;
 }
 
 struct ls_finding *
@@ -143,11 +176,11 @@ ls_findings_claim(struct ls_engine *e, const struct ls_finding *subject, uint64_
 		return NULL;
 	if (f != NULL && ls_finding_is_open(f))
 		return f;
-	f = ls_findings_take(e, f, subject, now_us);
+	f = findings_take(e, f, subject, now_us);
 	if (f == NULL)
 		return NULL;
-	*ret_event = ls_findings_begins(f);
-	ls_findings_begin(f, step, t_us, uncertainty_steps);
+	*ret_event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
+	findings_begin(f, step, t_us, uncertainty_steps);
 	return f;
 }
 
@@ -182,38 +215,6 @@ ls_findings_of_worker(const struct ls_engine *e, const struct ls_job *j,
 		.estimate = j->detect.mode,
 		.slowest_ratio = NAN,
 		.clock_err_s = NAN };
-}
-
-void
-ls_findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
-	uint32_t uncertainty_steps)
-{
-	size_t n = json_array_size(f->episodes);
-	const json_t *last = json_array_get(f->episodes, n - 1);
-
-	f->since_step = step;
-	f->since_us = t_us;
-	f->since_chip_hours = f->chip_hours;
-	f->accounted_step = step > 0 ? step - 1 : 0;
-	if (n > 0 && t_us <= f->ended_us) { /* it was not over */
-		if (f->ended_since_us < t_us) {
-			f->since_step = f->ended_since_step;
-			f->since_us = f->ended_since_us;
-		}
-		if (f->accounted_step < f->last_step)
-			f->accounted_step = f->last_step;
-		f->since_chip_hours -=
-			json_number_value(json_object_get(last, "chip_hours_lost"));
-		ls_ignore(json_array_remove(f->episodes, n - 1));
-	}
-	if (f->reopened == 0 || t_us < f->onset_us) {
-		f->onset_step = step;
-		f->onset_us = t_us;
-	}
-	f->cost_steps = f->cost_sum_s = 0;
-	f->born = f->gradual = f->intermittent = false;
-	f->slope_s = 0;
-	f->uncertainty_steps = uncertainty_steps;
 }
 
 void

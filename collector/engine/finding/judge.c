@@ -291,32 +291,30 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		: &j->detect.worker[who.at].channel[kind];
 	struct ls_finding subject = judge_subject(e, j, who);
 	struct ls_finding *f = ls_findings_last(e, &subject);
-	const char *event = "updated";
-	uint64_t accounted;
-	bool goes_on;
+	bool fresh = f == NULL || !ls_finding_is_open(f), goes_on;
+	uint64_t accounted = f == NULL ? 0 : f->accounted_step;
+	const char *event;
 
 	if ((f != NULL && ls_findings_is_known(f, now_us)) ||
-		ls_arbiter_is_of_net(j, who))
+		ls_arbiter_is_of_net(j, who) ||
+		(!fresh && ls_arbiter_is_of_earlier(j, who, f, kind)))
 		return;
-	if (f == NULL || !ls_finding_is_open(f)) {
-		f = ls_findings_take(e, f, &subject, now_us);
-		if (f == NULL)
-			return;
-		event = ls_findings_begins(f);
-		goes_on = kind == LS_DETECT_STALLS &&
-			ls_stall_goes_on(&f->stalls, &ch->ep);
-		if (goes_on)
-			ls_stall_join(&f->stalls, &ch->ep); /* it was not over */
+	goes_on = fresh && kind == LS_DETECT_STALLS &&
+		ls_findings_reopens(f, now_us) &&
+		ls_stall_goes_on(&f->stalls, &ch->ep);
+	if (goes_on)
+		ls_stall_join(&f->stalls, &ch->ep); /* it was not over */
+	f = ls_findings_claim(e, &subject,
+		j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
+			      : ch->ep.start_step - ch->ep.lasted,
+		ch->ep.start_us -
+			(int64_t)((double)ch->ep.lasted * j->detect.step_s * 1e6),
+		judge_uncertainty(kind, &ch->ep), now_us, &event);
+	if (f == NULL)
+		return;
+	if (fresh) {
 		f->counters_ripe = false;
 		f->kind = subject.kind;
-		accounted = f->accounted_step;
-		ls_findings_begin(f,
-			j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
-				      : ch->ep.start_step - ch->ep.lasted,
-			ch->ep.start_us -
-				(int64_t)((double)ch->ep.lasted * j->detect.step_s *
-					1e6),
-			judge_uncertainty(kind, &ch->ep));
 		f->gradual = ch->ep.gradual;
 		/* along a line from nothing: so far it has cost half of what it costs
 		 * now */
@@ -330,14 +328,12 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 					LS_DETECT_WARM +
 					(who.net ? 0
 						 : j->detect.worker[who.at].first_step);
-	} else if (ls_arbiter_is_of_earlier(j, who, f, kind)) {
-		return;
 	}
 	f->detector = kind;
 	f->estimate = j->detect.mode;
 	judge_refresh(e, j, f, who, ch, step, now_us);
 	ls_findings_tell(e, f, event, now_us);
-	if (!who.net && strcmp(event, "updated") != 0)
+	if (!who.net && fresh)
 		ls_judge_group_adopt(e, j, who.at, f, now_us);
 }
 
