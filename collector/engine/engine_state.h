@@ -70,7 +70,7 @@ struct ls_engine_worker {
 	/* of its newest record, in an asynchronous job; 0: none yet */
 	uint64_t window;
 	int64_t end_us; /* and when that ended */
-	int64_t first_us, seen_us;
+	int64_t seen_us;
 	uint32_t missed; /* closed steps without it, in a row */
 	uint64_t gaps;
 	struct ls_counters counters;

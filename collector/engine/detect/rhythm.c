@@ -219,7 +219,6 @@ rhythm_periodic(struct ls_rhythm *r, double step_s)
 	p.told = known->told;
 	p.events = known->on ? known->events + 1 : gaps + 1;
 	p.last_step = event[0]->step;
-	p.last_us = event[0]->t_us;
 	rhythm_phase(event, gaps + 1, &p.phase, &p.phase_ratio);
 	*known = p;
 }

@@ -418,7 +418,6 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 		.host = host,
 		.slot = slot,
 		.current = true,
-		.first_us = now_us,
 		.seen_us = now_us,
 		.clock_err_s = NAN };
 	w->info.attempt = j->attempt;
