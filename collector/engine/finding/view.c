@@ -193,12 +193,13 @@ view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 		const struct ls_recent *of = &j->recent->of[slot];
 		struct ls_recent_means m;
 
-		if (of->last == 0)
+		if (of->sum[LS_RECENT_LAST] == 0)
 			continue; /* as most are not */
 		m = ls_recent_means(of);
-		if (m.slowest > LS_SHARED && m.blame_s >= LS_LEAST / 2 * step_s &&
+		if (m.of[LS_RECENT_LAST] > LS_SHARED && m.of[LS_RECENT_BLAME] >= LS_LEAST / 2 * step_s &&
 			ls_view_finding_of(e, &e->workers[j->slots[slot]]) == NULL)
-			list[n++] = (struct view_last){ slot, of->last, m };
+			list[n++] = (struct view_last){ slot,
+				(size_t)of->sum[LS_RECENT_LAST], m };
 	}
 	if (n > 1)
 		qsort(list, n, sizeof(*list), view_compare_last);
@@ -207,9 +208,9 @@ view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 			json_pack("{s:s, s:i, s:o, s:o}", "host",
 				e->workers[j->slots[list[i].slot]].info.host, "rank",
 				(int)e->workers[j->slots[list[i].slot]].info.rank,
-				"blame_s", ls_json_real(list[i].means.blame_s),
+				"blame_s", ls_json_real(list[i].means.of[LS_RECENT_BLAME]),
 				"slowest_ratio",
-				ls_json_number(list[i].means.slowest, 3)));
+				ls_json_number(list[i].means.of[LS_RECENT_LAST], 3)));
 	return suspects;
 }
 
@@ -402,11 +403,11 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 		w->reported ? json_integer((json_int_t)w->last_step) : json_null(),
 		"finding", ls_view_finding_of(e, w), "last_seen_at",
 		ls_json_time(w->seen_us), "live", view_live(w, now_us), "counters",
-		view_counters(e, w, now_us), "step_time_s", ls_json_real(m.step_s),
-		"own_s", ls_json_real(m.own_s), "wait_s", ls_json_real(m.wait_s),
-		"input_wait_s", ls_json_real(m.input_s), "lateness_s",
-		ls_json_real(m.late_s), "blame_s", ls_json_real(m.blame_s),
-		"slowest_ratio", ls_json_number(m.slowest, 3), "gaps",
+		view_counters(e, w, now_us), "step_time_s", ls_json_real(m.of[LS_RECENT_STEP]),
+		"own_s", ls_json_real(m.of[LS_RECENT_OWN]), "wait_s", ls_json_real(m.of[LS_RECENT_WAIT]),
+		"input_wait_s", ls_json_real(m.of[LS_RECENT_INPUT]), "lateness_s",
+		ls_json_real(m.of[LS_RECENT_LATE]), "blame_s", ls_json_real(m.of[LS_RECENT_BLAME]),
+		"slowest_ratio", ls_json_number(m.of[LS_RECENT_LAST], 3), "gaps",
 		(json_int_t)w->gaps, "step_source",
 		ls_step_source_name(w->info.step_source));
 
@@ -427,22 +428,20 @@ static double
 view_hosts_key(const struct ls_engine_worker *w, const struct ls_recent *of,
 	enum ls_view_sort sort)
 {
-	static const size_t at[] = {
-		[LS_VIEW_BY_SUSPICION] = offsetof(struct ls_recent_means, blame_s),
-		[LS_VIEW_BY_BLAME] = offsetof(struct ls_recent_means, blame_s),
-		[LS_VIEW_BY_OWN] = offsetof(struct ls_recent_means, own_s),
-		[LS_VIEW_BY_WAIT] = offsetof(struct ls_recent_means, wait_s),
-		[LS_VIEW_BY_INPUT] = offsetof(struct ls_recent_means, input_s),
-		[LS_VIEW_BY_LATENESS] = offsetof(struct ls_recent_means, late_s),
-		[LS_VIEW_BY_SLOWEST] = offsetof(struct ls_recent_means, slowest),
+	static const enum ls_recent_kind kinds[] = {
+		[LS_VIEW_BY_SUSPICION] = LS_RECENT_BLAME,
+		[LS_VIEW_BY_BLAME] = LS_RECENT_BLAME,
+		[LS_VIEW_BY_OWN] = LS_RECENT_OWN,
+		[LS_VIEW_BY_WAIT] = LS_RECENT_WAIT,
+		[LS_VIEW_BY_INPUT] = LS_RECENT_INPUT,
+		[LS_VIEW_BY_LATENESS] = LS_RECENT_LATE,
+		[LS_VIEW_BY_SLOWEST] = LS_RECENT_LAST,
 	};
-	struct ls_recent_means m = ls_recent_means(of);
 
 	if (sort == LS_VIEW_BY_HOST)
 		return 0; /* by the name itself */
-	return sort == LS_VIEW_BY_STATE
-		? (double)w->state
-		: *(const double *)((const char *)&m + at[sort]);
+	return sort == LS_VIEW_BY_STATE ? (double)w->state
+					: ls_recent_means(of).of[kinds[sort]];
 }
 
 /* By name, or the nearest to a finding and the greatest key first; equal ones as they
