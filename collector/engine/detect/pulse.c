@@ -139,24 +139,24 @@ pulse_count(struct ls_pulse *p, const struct ls_pulse_means *m)
 
 bool
 ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
-	const struct ls_pulse_sample *s)
+	const struct ls_blame_step *totals, bool found, double explained_s)
 {
 	struct ls_pulse_means m;
 	double noise;
 
-	if (!(s->duration_s > 0))
+	if (!(totals->duration_s > 0))
 		return false;
 	if (p->n == 0) {
 		p->first_step = row->step;
 		p->first_us = row->begin_us;
 	}
-	p->mean_times[p->n] = s->mean_s;
-	p->times[p->n++] = s->duration_s;
-	p->spoilt |= s->found;
-	p->explained_s = fmax(p->explained_s, s->explained_s);
+	p->mean_times[p->n] = totals->mean_s;
+	p->times[p->n++] = totals->duration_s;
+	p->spoilt |= found;
+	p->explained_s = fmax(p->explained_s, explained_s);
 	pulse_cells(p, row);
-	if (!isnan(s->least_s)) {
-		p->sum.least_s += s->least_s;
+	if (!isnan(totals->wait_min_s)) {
+		p->sum.least_s += totals->wait_min_s;
 		p->least_n++;
 	}
 	if (p->n < LS_BLOCK)

@@ -103,16 +103,15 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row)
 			continue;
 		c->late_s = (float)j->residuals[i].late_s;
 		if (w->warm == LS_DETECT_WARM && j->detect.ready) {
-			double residual = j->detect.mode == LS_MODE_LATENESS
-				? j->residuals[i].late_s
-				: j->residuals[i].wait_s;
+			double beyond_s = (j->detect.mode == LS_MODE_LATENESS
+							  ? j->residuals[i].late_s
+							  : j->residuals[i].wait_s) -
+				w->base_s;
 
-			c->blame_s = (float)fmax(residual - w->base_s, 0);
-			c->under_s = (float)fmin(residual - w->base_s, 0);
-			if (isnan(residual))
-				c->blame_s = NAN;
-			else if (residual - w->base_s > most)
-				most = residual - w->base_s;
+			c->blame_s =
+				isnan(beyond_s) ? NAN : (float)fmax(beyond_s, 0);
+			c->under_s = (float)fmin(beyond_s, 0); /* NaN: 0 */
+			most = fmax(most, beyond_s);
 		}
 	}
 	return j->detect.ready ? most : NAN;
@@ -389,7 +388,7 @@ judge_end(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t
 	if (who.net)
 		j->detect.net[who.at].names = LS_NET_ALL;
 	else
-		ls_judge_group_leave(j, who.at);
+		j->detect.worker[who.at].way = LS_WAY_NONE;
 	if (f != NULL && !ls_arbiter_holds(e, j, f))
 		ls_findings_clear(e, f, step, now_us);
 }
@@ -613,7 +612,9 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	apart = ls_judge_is_apart(e, j, row, &kept.totals);
 	j->apart += apart;
 	hang = !masked && !j->replica.on && ls_hang_is_row(j, &kept);
-	judged = !masked && !hang && !apart && (!j->replica.on || ls_replica_ready(j));
+	/* windows teach first what loads take */
+	judged = !masked && !hang && !apart &&
+		(!j->replica.on || j->replica.windows > LS_LOOK);
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		j->detect.net[i].was =
 			(uint8_t)ls_judge_found(j->detect.net[i].channel);

@@ -44,12 +44,6 @@ ls_arbiter_is_of_other(const struct ls_engine *e, const struct ls_job *j, size_t
 		(all->names == LS_NET_ALL && ls_judge_found(all->channel) != 0);
 }
 
-bool
-ls_arbiter_has_culprit(const struct ls_job *j)
-{
-	return j->detect.open > 0;
-}
-
 /* By what joins workers: the host that it names, or all of them. */
 static bool
 arbiter_net_holds(const struct ls_engine *e, const struct ls_job *j,

@@ -158,13 +158,6 @@ ls_judge_group_adopt(struct ls_engine *e, const struct ls_job *j, size_t slot,
 	}
 }
 
-void
-ls_judge_group_leave(struct ls_job *j, size_t slot)
-{
-	if (!ls_judge_is_found(j, slot))
-		j->detect.worker[slot].way = LS_WAY_NONE;
-}
-
 /* What the baselines of a worker have taken along since its first steps. */
 static double
 judge_group_grown(const struct ls_job *j, size_t slot)

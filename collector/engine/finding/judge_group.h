@@ -28,10 +28,6 @@ bool ls_judge_is_found(const struct ls_job *j, size_t slot);
 void ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot,
 	uint64_t step, int64_t now_us);
 
-/* What found something of worker `slot` does so no more. If nothing else does, it is in
- * no group's finding any more. */
-void ls_judge_group_leave(struct ls_job *j, size_t slot);
-
 /* A group of which most members become slower little by little, more than the others differ: names
  * them (scales.h). */
 void ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j);

@@ -199,17 +199,14 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	int64_t now_us)
 {
 	struct ls_pulse *p = &j->pulse;
-	bool was = p->on;
+	bool was = p->on, found = j->detect.open > 0;
 
 	/* somebody is found who explains it: that is told instead */
-	if (p->on && ls_arbiter_has_culprit(j)) {
+	if (p->on && found) {
 		judge_job_end(e, j, judge_job_culprit(e, j), row->row.step, now_us);
 		return;
 	}
-	if (!ls_pulse_step(p, &row->row,
-		    &(struct ls_pulse_sample){ row->totals.duration_s,
-			    row->totals.mean_s, ls_arbiter_has_culprit(j),
-			    j->detect.worst.own_s, row->totals.wait_min_s }))
+	if (!ls_pulse_step(p, &row->row, &row->totals, found, j->detect.worst.own_s))
 		return;
 	if (p->on)
 		judge_job_tell(e, j, was, row->row.step, now_us);

@@ -411,12 +411,6 @@ ls_replica_judge(struct ls_job *j, const struct ls_row *row,
 		replica_lines(j);
 }
 
-bool
-ls_replica_ready(const struct ls_job *j)
-{
-	return j->replica.windows > LS_LOOK;
-}
-
 /* --- of one replica ------------------------------------------------------- */
 
 uint64_t

@@ -90,10 +90,6 @@ void ls_replica_close(const struct ls_engine *e, const struct ls_job *j,
 void ls_replica_judge(struct ls_job *j, const struct ls_row *row,
 	struct ls_blame_step *totals);
 
-/* Is it known by now what loads take? Before that, windows teach it, and are not
- * judged. */
-bool ls_replica_ready(const struct ls_job *j);
-
 /* Looks at a judged row for what kind of job it is; when that changes, all that was
  * learned begins anew. */
 void ls_replica_watch(struct ls_engine *e, struct ls_job *j, const struct ls_row *row,
