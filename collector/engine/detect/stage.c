@@ -156,8 +156,7 @@ stage_most(const struct ls_stage *st, const struct ls_cell *cells, size_t n,
 		const struct ls_cell *c = stage_cell(st, i, cells, n);
 
 		known += c != NULL;
-		late += c != NULL &&
-			(double)c->own_s - usual_s >= LS_HALF * excess_s;
+		late += c != NULL && (double)c->own_s - usual_s >= LS_HALF * excess_s;
 	}
 	return known > 0 && (double)late >= LS_MOST * (double)known;
 }

@@ -209,13 +209,13 @@ finding_render_evidence(const struct ls_evidence *e, size_t n)
 {
 	static const char *const roles[] = { "context", "supports", "excludes",
 		"not_measured" };
-	json_t *row = json_pack(
-		"{s:o, s:s, s:s, s:o, s:{s:o, s:o, s:o, s:I}, s:o, s:s}", "id",
-		json_sprintf("e%zu", n + 1), "metric", e->metric, "unit", e->unit, "subject",
-		ls_json_real(e->subject), "peers", "p10", ls_json_real(e->p10), "p50",
-		ls_json_real(e->p50), "p90", ls_json_real(e->p90), "n",
-		(json_int_t)e->peers, "robust_z", ls_json_real(e->robust_z), "role",
-		roles[e->role]);
+	json_t *row =
+		json_pack("{s:o, s:s, s:s, s:o, s:{s:o, s:o, s:o, s:I}, s:o, s:s}",
+			"id", json_sprintf("e%zu", n + 1), "metric", e->metric, "unit",
+			e->unit, "subject", ls_json_real(e->subject), "peers", "p10",
+			ls_json_real(e->p10), "p50", ls_json_real(e->p50), "p90",
+			ls_json_real(e->p90), "n", (json_int_t)e->peers, "robust_z",
+			ls_json_real(e->robust_z), "role", roles[e->role]);
 	if (e->role == LS_EVIDENCE_EXCLUDES)
 		ls_json_set(&row, "excludes",
 			json_pack("[s]", ls_cause_info(e->excludes)->name));
@@ -581,9 +581,8 @@ finding_render_rows(const struct ls_finding *f)
 static json_t *
 finding_render_why(const struct ls_finding *f)
 {
-	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:{s:s, s:i, s:o}, s:{s:o, s:o}}", "impact",
-		finding_render_impact(f), "evidence", finding_render_rows(f),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:{s:s, s:i, s:o}, s:{s:o, s:o}}",
+		"impact", finding_render_impact(f), "evidence", finding_render_rows(f),
 		"hypotheses", finding_render_hypotheses(f), "actions",
 		ls_advice_render(f), "data_quality", finding_render_quality(f),
 		"provenance", "engine", LS_ENGINE_VERSION, "occurrence",

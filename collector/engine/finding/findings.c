@@ -210,8 +210,8 @@ ls_findings_of_worker(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w)
 {
 	return (struct ls_finding){ .who = w->info,
-		.scope = ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST
-							 : LS_SCOPE_RANK,
+		.scope =
+			ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK,
 		.estimate = j->detect.mode,
 		.slowest_ratio = NAN,
 		.clock_err_s = NAN };

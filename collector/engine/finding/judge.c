@@ -108,8 +108,7 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row)
 							  : j->residuals[i].wait_s) -
 				w->base_s;
 
-			c->blame_s =
-				isnan(beyond_s) ? NAN : (float)fmax(beyond_s, 0);
+			c->blame_s = isnan(beyond_s) ? NAN : (float)fmax(beyond_s, 0);
 			c->under_s = (float)fmin(beyond_s, 0); /* NaN: 0 */
 			most = fmax(most, beyond_s);
 		}
@@ -258,7 +257,7 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 		f->diagnosis =
 			ls_cause_alone(ls_job_is_assumed(e, j) ? LS_CAUSE_UNEXPLAINED
 					: link		       ? LS_CAUSE_COMMUNICATION
-							       : LS_CAUSE_INSIDE_PROGRAM,
+					       : LS_CAUSE_INSIDE_PROGRAM,
 				1);
 		return;
 	}
@@ -298,8 +297,7 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		ls_arbiter_is_of_net(j, who) ||
 		(!fresh && ls_arbiter_is_of_earlier(j, who, f, kind)))
 		return;
-	goes_on = fresh && kind == LS_DETECT_STALLS &&
-		ls_findings_reopens(f, now_us) &&
+	goes_on = fresh && kind == LS_DETECT_STALLS && ls_findings_reopens(f, now_us) &&
 		ls_stall_goes_on(&f->stalls, &ch->ep);
 	if (goes_on)
 		ls_stall_join(&f->stalls, &ch->ep); /* it was not over */

@@ -69,8 +69,7 @@ judge_job_work(const struct ls_job *j, bool load, double *ret_cv)
 	for (size_t i = j->live_count - rows; i < j->live_count; i++) {
 		for (size_t s = 0; s < j->count; s += stride) {
 			const struct ls_cell *c = ls_row_cell(ls_job_row(j, i), s);
-			double x = c == NULL ? NAN
-					     : (double)(load ? c->load : c->work);
+			double x = c == NULL ? NAN : (double)(load ? c->load : c->work);
 
 			if (!isnan(x))
 				ls_stats_line_add(&l, x, (double)c->own_s);

@@ -196,7 +196,8 @@ view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 		if (of->sum[LS_RECENT_LAST] == 0)
 			continue; /* as most are not */
 		m = ls_recent_means(of);
-		if (m.of[LS_RECENT_LAST] > LS_SHARED && m.of[LS_RECENT_BLAME] >= LS_LEAST / 2 * step_s &&
+		if (m.of[LS_RECENT_LAST] > LS_SHARED &&
+			m.of[LS_RECENT_BLAME] >= LS_LEAST / 2 * step_s &&
 			ls_view_finding_of(e, &e->workers[j->slots[slot]]) == NULL)
 			list[n++] = (struct view_last){ slot,
 				(size_t)of->sum[LS_RECENT_LAST], m };
@@ -208,7 +209,8 @@ view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 			json_pack("{s:s, s:i, s:o, s:o}", "host",
 				e->workers[j->slots[list[i].slot]].info.host, "rank",
 				(int)e->workers[j->slots[list[i].slot]].info.rank,
-				"blame_s", ls_json_real(list[i].means.of[LS_RECENT_BLAME]),
+				"blame_s",
+				ls_json_real(list[i].means.of[LS_RECENT_BLAME]),
 				"slowest_ratio",
 				ls_json_number(list[i].means.of[LS_RECENT_LAST], 3)));
 	return suspects;
@@ -403,13 +405,15 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 		w->reported ? json_integer((json_int_t)w->last_step) : json_null(),
 		"finding", ls_view_finding_of(e, w), "last_seen_at",
 		ls_json_time(w->seen_us), "live", view_live(w, now_us), "counters",
-		view_counters(e, w, now_us), "step_time_s", ls_json_real(m.of[LS_RECENT_STEP]),
-		"own_s", ls_json_real(m.of[LS_RECENT_OWN]), "wait_s", ls_json_real(m.of[LS_RECENT_WAIT]),
-		"input_wait_s", ls_json_real(m.of[LS_RECENT_INPUT]), "lateness_s",
-		ls_json_real(m.of[LS_RECENT_LATE]), "blame_s", ls_json_real(m.of[LS_RECENT_BLAME]),
-		"slowest_ratio", ls_json_number(m.of[LS_RECENT_LAST], 3), "gaps",
-		(json_int_t)w->gaps, "step_source",
-		ls_step_source_name(w->info.step_source));
+		view_counters(e, w, now_us), "step_time_s",
+		ls_json_real(m.of[LS_RECENT_STEP]), "own_s",
+		ls_json_real(m.of[LS_RECENT_OWN]), "wait_s",
+		ls_json_real(m.of[LS_RECENT_WAIT]), "input_wait_s",
+		ls_json_real(m.of[LS_RECENT_INPUT]), "lateness_s",
+		ls_json_real(m.of[LS_RECENT_LATE]), "blame_s",
+		ls_json_real(m.of[LS_RECENT_BLAME]), "slowest_ratio",
+		ls_json_number(m.of[LS_RECENT_LAST], 3), "gaps", (json_int_t)w->gaps,
+		"step_source", ls_step_source_name(w->info.step_source));
 
 	if (w->info.owner != 0 && ls_job_is_contested(e, j, w))
 		ls_json_set(&doc, "uid", json_integer((json_int_t)w->info.owner - 1));

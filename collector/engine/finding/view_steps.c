@@ -112,8 +112,7 @@ ls_view_steps(const struct ls_engine *e, const char *job, const char *host,
 			const struct ls_cell *c = ls_row_cell(r, s);
 
 			if (c != NULL && strcmp(w->info.host, host) == 0)
-				ls_json_append(&array,
-					view_record(r, c, w->info.rank));
+				ls_json_append(&array, view_record(r, c, w->info.rank));
 		}
 	}
 	*ret_array = array;

@@ -350,7 +350,8 @@ ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row)
 	s->any_closed = true;
 	s->last_closed = ret_row->step;
 	s->count--;
-	memmove(s->rows, s->rows + 1, s->count * sizeof(*s->rows)); /* almost always few */
+	memmove(s->rows, s->rows + 1,
+		s->count * sizeof(*s->rows)); /* almost always few */
 }
 
 void

@@ -340,9 +340,8 @@ replica_line(struct ls_job *j, const uint32_t *slots, size_t m,
 	}
 	first = *l;
 	for (size_t b = 0; b < LS_REPLICA_BINS; b++) {
-		size_t n = isnan(first.load[b])
-			? 0
-			: replica_means(j, slots, m, b, &first);
+		size_t n = isnan(first.load[b]) ? 0
+						: replica_means(j, slots, m, b, &first);
 
 		if (n >= LS_PEERS)
 			l->own_s[b] += (float)ls_stats_median(j->room.b, n);
