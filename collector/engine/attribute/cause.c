@@ -61,6 +61,16 @@ cause_row(struct ls_evidence *rows, size_t count, enum ls_signal signal)
 	return NULL;
 }
 
+/* What the row of a signal explains; NaN: there is none, or it does not know. */
+static double
+cause_covers(struct ls_evidence *rows, size_t count, enum ls_signal signal,
+	double gap_s)
+{
+	const struct ls_evidence *row = cause_row(rows, count, signal);
+
+	return row == NULL ? NAN : ls_cause_coverage(row, gap_s);
+}
+
 /* Signals that name a cause by themselves, the most specific first. extra: no worker
  * need do it. */
 static const struct {
@@ -129,16 +139,15 @@ cause_launch_ceiling(struct ls_evidence *rows, size_t count, double gap_s)
 {
 	static const enum ls_signal kept[] = { LS_SIGNAL_THROTTLED,
 		LS_SIGNAL_RUNQUEUE };
-	const struct ls_evidence *row = cause_row(rows, count, LS_SIGNAL_CPU);
 	double best = 0;
 
-	if (row != NULL && ls_cause_coverage(row, gap_s) >= LS_EXPLAINS)
+	if (cause_covers(rows, count, LS_SIGNAL_CPU, gap_s) >= LS_EXPLAINS)
 		return LS_CONFIDENCE_MAX;
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-		row = cause_row(rows, count, kept[i]);
-		if (row != NULL && ls_cause_coverage(row, gap_s) >= LS_EXPLAINS)
-			best = fmax(best,
-				cause_confidence(ls_cause_coverage(row, gap_s)));
+		double coverage = cause_covers(rows, count, kept[i], gap_s);
+
+		if (coverage >= LS_EXPLAINS)
+			best = fmax(best, cause_confidence(coverage));
 	}
 	return best > 0 ? best : LS_CONFIDENCE_MAX;
 }
@@ -220,8 +229,7 @@ cause_stopped(struct ls_evidence *rows, size_t count, double gap_s)
 {
 	const struct ls_evidence *own = cause_row(rows, count, LS_SIGNAL_OWN),
 				 *cpu = cause_row(rows, count, LS_SIGNAL_CPU),
-				 *queue = cause_row(rows, count, LS_SIGNAL_RUNQUEUE),
-				 *row;
+				 *queue = cause_row(rows, count, LS_SIGNAL_RUNQUEUE);
 	double rest = own == NULL || cpu == NULL || queue == NULL
 		? NAN
 		: ls_cause_coverage(own, gap_s) -
@@ -229,11 +237,11 @@ cause_stopped(struct ls_evidence *rows, size_t count, double gap_s)
 
 	if (isnan(rest) || isnan(cpu->subject) || isnan(queue->subject))
 		return NAN;
-	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
-		row = cause_row(rows, count, cause_direct[i].signal);
-		if (row != NULL && cause_direct[i].cause != LS_CAUSE_DISPATCH)
-			rest -= fmax(ls_cause_coverage(row, gap_s), 0); /* 0: NaN */
-	}
+	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++)
+		if (cause_direct[i].cause != LS_CAUSE_DISPATCH)
+			rest -= fmax(cause_covers(rows, count, cause_direct[i].signal,
+					     gap_s),
+				0); /* 0: NaN */
 	return rest;
 }
 
@@ -260,7 +268,7 @@ cause_flat(struct ls_diagnosis *d, struct ls_evidence *rows, size_t count, doubl
 {
 	struct ls_evidence *computes = cause_row(rows, count, LS_SIGNAL_COMPUTE);
 	double stopped = cause_stopped(rows, count, gap_s);
-	double chip = computes == NULL ? NAN : ls_cause_coverage(computes, gap_s);
+	double chip = cause_covers(rows, count, LS_SIGNAL_COMPUTE, gap_s);
 
 	if (!(stopped >= LS_EXPLAINS) || imbalance >= LS_FEW)
 		return; /* else more to do explains it: on a chip, of which the host's counters know nothing */

@@ -56,7 +56,7 @@ judge_keep(struct ls_job *j, struct ls_live_row *kept)
 	if (j->live_count == j->live_capacity)
 		judge_widen(j);
 	if (j->live_capacity == 0) {
-		ls_steps_drop(&j->steps, &kept->row);
+		ls_steps_give_back(&j->steps, &kept->row);
 		return;
 	}
 	slot = &j->live[j->live_head];

@@ -355,14 +355,6 @@ ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row)
 }
 
 void
-ls_steps_drop(struct ls_steps *s, struct ls_row *row)
-{
-	s->held -= LS_STEPS_ROW_CELLS + row->cell_count;
-	free(row->cells);
-	*row = (struct ls_row){ 0 };
-}
-
-void
 ls_steps_give_back(struct ls_steps *s, struct ls_row *row)
 {
 	for (size_t i = 0; i < row->cell_count; i++)

@@ -114,15 +114,11 @@ struct ls_row *ls_steps_oldest(struct ls_steps *s);
 /* True if the row's time is up at now_us; median_step_s may be NaN. */
 bool ls_steps_overdue(const struct ls_row *row, double median_step_s, int64_t now_us);
 
-/* Takes the oldest row out; *ret_row is the caller's from now on: to drop, or to give
- * back. */
+/* Takes the oldest row out; *ret_row is the caller's from now on: to give back. */
 void ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row);
 
-/* Frees the cells of a row that was taken out; *row is empty afterwards. */
-void ls_steps_drop(struct ls_steps *s, struct ls_row *row);
-
-/* The same, but keeps the cells for the next row: those of thousands of workers take
- * long to allocate, each step. */
+/* Takes the cells of a row that was taken out for the next row: those of thousands of workers
+ * take long to allocate, each step. *row is empty afterwards. */
 void ls_steps_give_back(struct ls_steps *s, struct ls_row *row);
 
 /* Rows that may be open with n workers. */
