@@ -25,18 +25,13 @@ const struct ls_cause_phase *
 ls_cause_phase(unsigned phase)
 {
 	static const struct ls_cause_phase table[LS_PHASE_COUNT] = {
-		[LS_PHASE_INPUT_WAIT] = { LS_SIGNAL_INPUT, LS_CAUSE_INPUT,
-			"phase.input_wait_s" },
-		[LS_PHASE_H2D] = { LS_SIGNAL_H2D, LS_CAUSE_H2D, "phase.h2d_s" },
-		[LS_PHASE_DISPATCH] = { LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH,
-			"phase.dispatch_s" },
-		[LS_PHASE_COMPUTE] = { LS_SIGNAL_COMPUTE, LS_CAUSE_COMPUTE,
-			"phase.compute_s" },
-		[LS_PHASE_GC] = { LS_SIGNAL_GC, LS_CAUSE_GC, "phase.gc_s" },
-		[LS_PHASE_COMPILE] = { LS_SIGNAL_COMPILE, LS_CAUSE_COMPILE,
-			"phase.compile_s" },
-		[LS_PHASE_SYNC_WAIT] = { LS_SIGNAL_WAIT, LS_CAUSE_INSIDE_PROGRAM,
-			"phase.sync_wait_s" },
+		[LS_PHASE_INPUT_WAIT] = { LS_CAUSE_INPUT, "phase.input_wait_s" },
+		[LS_PHASE_H2D] = { LS_CAUSE_H2D, "phase.h2d_s" },
+		[LS_PHASE_DISPATCH] = { LS_CAUSE_DISPATCH, "phase.dispatch_s" },
+		[LS_PHASE_COMPUTE] = { LS_CAUSE_COMPUTE, "phase.compute_s" },
+		[LS_PHASE_GC] = { LS_CAUSE_GC, "phase.gc_s" },
+		[LS_PHASE_COMPILE] = { LS_CAUSE_COMPILE, "phase.compile_s" },
+		[LS_PHASE_SYNC_WAIT] = { LS_CAUSE_INSIDE_PROGRAM, "phase.sync_wait_s" },
 	};
 
 	return phase < LS_PHASE_COUNT && table[phase].metric != NULL ? &table[phase]

@@ -49,6 +49,7 @@ enum ls_evidence_role {
 
 /* What a row speaks of; the cause rules look rows up by this. */
 enum ls_signal {
+	LS_SIGNAL_NONE, /* told only */
 	LS_SIGNAL_LATENESS,
 	LS_SIGNAL_WAIT,
 	LS_SIGNAL_OWN,
@@ -65,9 +66,7 @@ enum ls_signal {
 	LS_SIGNAL_THROTTLED,
 	LS_SIGNAL_CPU,
 	LS_SIGNAL_RETRANSMITS,
-	LS_SIGNAL_COLLECTIVE,
 	LS_SIGNAL_SERVED,
-	LS_SIGNAL_RHYTHM,
 	LS_SIGNAL_COUNT
 };
 
@@ -86,7 +85,6 @@ struct ls_evidence {
 
 /* A phase whose growth names a cause by itself, and its row of evidence. */
 struct ls_cause_phase {
-	enum ls_signal signal;
 	enum ls_cause cause;
 	const char *metric;
 };

@@ -247,23 +247,16 @@ ls_hang_take(struct ls_engine *e, struct ls_job *j, const struct ls_engine_hang 
 	double still_s = (double)(seen->t_us - seen->since_us) * 1e-6;
 	const struct ls_engine_worker *w =
 		seen->count == 1 ? ls_job_rank(e, j, seen->ranks[0]) : NULL;
+	struct ls_evidence *row;
 	struct ls_finding f;
 
 	j->hang.look_us = seen->t_us;
 	if (j->detect.judged < LS_LOOK || !(j->detect.step_s > 0))
 		return; /* stored, but of steps that were not read: there is no median to measure it by */
 	f = hang_subject(e, j, w);
-	f.evidence[0] = (struct ls_evidence){ .metric = "standstill_s",
-		.unit = "s",
-		.signal = LS_SIGNAL_COLLECTIVE,
-		.subject = still_s,
-		.p10 = NAN,
-		.p50 = j->detect.step_s,
-		.p90 = NAN,
-		.peers = seen->waiting,
-		.robust_z = NAN,
-		.role = LS_EVIDENCE_SUPPORTS };
-	f.evidence_count = 1;
+	row = ls_findings_row(&f, "standstill_s", "s", still_s, j->detect.step_s);
+	row->peers = seen->waiting;
+	row->role = LS_EVIDENCE_SUPPORTS;
 	f.diagnosis = ls_cause_alone(hang_cause(e, j, seen), 1);
 	hang_tell(e, j, &f, seen->step, seen->since_us, still_s, seen->t_us);
 }

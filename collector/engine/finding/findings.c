@@ -257,19 +257,20 @@ ls_findings_cost(const struct ls_engine *e, const struct ls_job *j,
 	ls_findings_account(f, f->blame_s, f->chips, step);
 }
 
-void
+struct ls_evidence *
 ls_findings_row(struct ls_finding *f, const char *metric, const char *unit,
-	double value)
+	double value, double usual)
 {
-	f->evidence[f->evidence_count++] =
-		(struct ls_evidence){ .signal = LS_SIGNAL_RHYTHM,
-			.metric = metric,
-			.unit = unit,
-			.subject = value,
-			.p10 = NAN,
-			.p50 = NAN,
-			.p90 = NAN,
-			.robust_z = NAN };
+	struct ls_evidence *row = &f->evidence[f->evidence_count++];
+
+	*row = (struct ls_evidence){ .metric = metric,
+		.unit = unit,
+		.subject = value,
+		.p10 = NAN,
+		.p50 = usual,
+		.p90 = NAN,
+		.robust_z = NAN };
+	return row;
 }
 
 void

@@ -62,9 +62,10 @@ void ls_findings_present(const struct ls_engine *e, const struct ls_job *j,
 void ls_findings_cost(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_finding *f, double step_s, double blame_s, uint64_t step);
 
-/* Adds a row of evidence that is compared with nobody; there must be room. */
-void ls_findings_row(struct ls_finding *f, const char *metric, const char *unit,
-	double value);
+/* Adds a row of evidence that is only told. There must be room. It is compared with what is usual (NaN:
+ * with nothing). The caller fills in the rest. */
+struct ls_evidence *ls_findings_row(struct ls_finding *f, const char *metric,
+	const char *unit, double value, double usual);
 
 /* The part of it that adds up: each step since the last one accounted cost so many
  * chips blame_s. */

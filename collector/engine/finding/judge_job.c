@@ -28,20 +28,12 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 		enum ls_phase phase = judge_job_phases[i];
 		const struct ls_cause_phase *of = ls_cause_phase(phase);
 		double more = p->since.now.phase_s[phase] - p->base.phase_s[phase];
-		struct ls_evidence *row = &f->evidence[f->evidence_count];
+		struct ls_evidence *row;
 
 		if (p->since.now.phase_s[phase] <= 0 && p->base.phase_s[phase] <= 0)
 			continue; /* nobody marks it */
-		*row = (struct ls_evidence){ .signal = of->signal,
-			.metric = of->metric,
-			.unit = "s",
-			.subject = p->since.now.phase_s[phase],
-			.p10 = NAN,
-			.p50 = p->base.phase_s[phase],
-			.p90 = NAN,
-			.per_step_s = 1,
-			.robust_z = NAN };
-		f->evidence_count++;
+		row = ls_findings_row(f, of->metric, "s", p->since.now.phase_s[phase],
+			p->base.phase_s[phase]);
 		/* the least wait: the others also wait for their peers, not only for the collective */
 		if (phase == LS_PHASE_SYNC_WAIT && !isnan(p->since.now.least_s))
 			more = p->since.now.least_s - p->base.least_s;
@@ -118,9 +110,10 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 		f->workers_used == f->workers && f->workers >= (uint32_t)j->world &&
 			!ls_job_is_assumed(e, j),
 		f);
-	ls_findings_row(f, "step_excess_s", "s", p->since.newest_s - p->base.mean_s);
+	ls_findings_row(f, "step_excess_s", "s", p->since.newest_s - p->base.mean_s,
+		NAN);
 	if (f->gradual)
-		ls_findings_row(f, "step_slope_s", "s", f->slope_s);
+		ls_findings_row(f, "step_slope_s", "s", f->slope_s, NAN);
 	if (judge_job_is_imbalance(j)) {
 		f->kind = LS_KIND_IMBALANCE;
 		f->diagnosis = ls_cause_alone(LS_CAUSE_IMBALANCE, 1);

@@ -133,16 +133,16 @@ judge_slow_diagnose(struct ls_finding *f, enum ls_phase phase, double ratio,
 	double excess_s)
 {
 	const struct ls_cause_phase *of = ls_cause_phase(phase);
+	struct ls_evidence *row;
 
 	f->diagnosis = ls_cause_alone(LS_CAUSE_UNEXPLAINED, 1);
 	if (of == NULL)
 		return;
-	ls_findings_row(f, of->metric, "s", ratio * excess_s);
-	f->evidence[f->evidence_count - 1].signal = of->signal;
+	row = ls_findings_row(f, of->metric, "s", ratio * excess_s, NAN);
 	/* computing says that it is work, not why */
 	if (ratio < LS_EXPLAINS || phase == LS_PHASE_COMPUTE)
 		return;
-	f->evidence[f->evidence_count - 1].role = LS_EVIDENCE_SUPPORTS;
+	row->role = LS_EVIDENCE_SUPPORTS;
 	f->diagnosis = ls_cause_alone(of->cause, ratio);
 }
 
@@ -205,10 +205,10 @@ judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period
 	f->period_steps = p->steps;
 	f->period_s = p->in_time ? p->seconds : 0;
 	f->slowest_ratio = 1 / p->steps;
-	ls_findings_row(f, "period_steps", "1", p->steps);
-	ls_findings_row(f, "period_s", "s", p->seconds);
-	ls_findings_row(f, "events", "1", (double)p->events);
-	ls_findings_row(f, "event_excess_s", "s", p->excess_s);
+	ls_findings_row(f, "period_steps", "1", p->steps, NAN);
+	ls_findings_row(f, "period_s", "s", p->seconds, NAN);
+	ls_findings_row(f, "events", "1", (double)p->events, NAN);
+	ls_findings_row(f, "event_excess_s", "s", p->excess_s, NAN);
 	judge_slow_diagnose(f, p->phase, p->phase_ratio, p->excess_s);
 	judge_slow_cost(e, j, f, j->detect.step_s + blame_s, blame_s, row->row.step);
 	/* A rhythm of steps is made by the program, and what it does outside of all
@@ -242,10 +242,10 @@ judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	if (f == NULL)
 		return;
 	r->told = true;
-	ls_findings_row(f, "event_steps_ratio", "1", r->events_ratio);
-	ls_findings_row(f, "event_workers", "1", (double)r->workers);
-	ls_findings_row(f, "event_most_one_worker_ratio", "1", r->most_ratio);
-	ls_findings_row(f, "event_excess_s", "s", r->cost_s / r->events_ratio);
+	ls_findings_row(f, "event_steps_ratio", "1", r->events_ratio, NAN);
+	ls_findings_row(f, "event_workers", "1", (double)r->workers, NAN);
+	ls_findings_row(f, "event_most_one_worker_ratio", "1", r->most_ratio, NAN);
+	ls_findings_row(f, "event_excess_s", "s", r->cost_s / r->events_ratio, NAN);
 	judge_slow_diagnose(f, r->phase, r->phase_ratio, r->cost_s / r->events_ratio);
 	judge_slow_cost(e, j, f, j->detect.step_s + r->cost_s, r->cost_s, step);
 	ls_findings_tell(e, f, event, now_us);
