@@ -27,19 +27,12 @@ hang_place_of(const struct ls_engine_worker *w, int64_t now_us)
 	if (ls_worker_is_gone(w) || !w->has_live ||
 		now_us - w->seen_us > LS_ENGINE_US(LS_SILENT_S) / 2)
 		return HANG_UNKNOWN;
-	switch (w->live.phase) {
-	case LS_PHASE_COUNT:
-		return HANG_BETWEEN;
-	case LS_PHASE_SYNC_WAIT:
-	case LS_PHASE_COLLECTIVE:
-		return HANG_WAITS;
-	case LS_PHASE_CHECKPOINT:
-	case LS_PHASE_EVAL:
-	case LS_PHASE_COMPILE:
-		return HANG_MASKED;
-	default:
-		return HANG_WORKS;
-	}
+	return w->live.phase == LS_PHASE_COUNT ? HANG_BETWEEN
+		: w->live.phase == LS_PHASE_SYNC_WAIT ||
+			w->live.phase == LS_PHASE_COLLECTIVE
+		? HANG_WAITS
+		: (LS_PHASES_MASKED & 1u << w->live.phase) != 0 ? HANG_MASKED
+								: HANG_WORKS;
 }
 
 static struct hang_count
@@ -153,20 +146,15 @@ static enum ls_cause
 hang_cause(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_hang *seen)
 {
-	switch (seen->why) {
-	case LS_HANG_ABSENT:
-		return LS_CAUSE_NOT_ENTERED;
-	case LS_HANG_SILENT:
-		return LS_CAUSE_HOST_SILENT;
-	case LS_HANG_GONE:
-		return hang_end_cause(e, j, seen);
-	case LS_HANG_COLLECTIVE:
-		return LS_CAUSE_COLLECTIVE_HANG;
-	case LS_HANG_UNKNOWN:
-	case LS_HANG_WHY_COUNT:
-		break;
-	}
-	return LS_CAUSE_UNEXPLAINED;
+	static const enum ls_cause causes[LS_HANG_WHY_COUNT] = {
+		[LS_HANG_ABSENT] = LS_CAUSE_NOT_ENTERED,
+		[LS_HANG_SILENT] = LS_CAUSE_HOST_SILENT,
+		[LS_HANG_COLLECTIVE] = LS_CAUSE_COLLECTIVE_HANG,
+		[LS_HANG_UNKNOWN] = LS_CAUSE_UNEXPLAINED,
+	};
+
+	return seen->why == LS_HANG_GONE ? hang_end_cause(e, j, seen)
+					 : causes[seen->why];
 }
 
 /* A finding about one worker, or about the job if it is not one. */
