@@ -163,21 +163,24 @@ ls_view_finding_of(const struct ls_engine *e, const struct ls_engine_worker *w)
 	return NULL;
 }
 
-/* How often a worker was the last of a recent step. */
-struct view_last {
-	size_t slot, steps;
-	struct ls_recent_means means;
+struct view_sorted {
+	double near, key;
+	size_t index;
+	const char *name; /* of a host, if sorted by it */
+	bool ascending; /* the least name first */
 };
 
-/* Most often first. */
+/* The nearest first, of them the greatest key; equal ones as they were. */
 static int
-view_compare_last(const void *a, const void *b)
+view_compare(const void *a, const void *b)
 {
-	const struct view_last *x = a, *y = b;
+	const struct view_sorted *x = a, *y = b;
 
-	if (x->steps != y->steps)
-		return x->steps < y->steps ? 1 : -1;
-	return (x->slot > y->slot) - (x->slot < y->slot);
+	if (x->near != y->near)
+		return x->near < y->near ? 1 : -1;
+	if (x->key != y->key)
+		return x->key < y->key ? 1 : -1;
+	return (x->index > y->index) - (x->index < y->index);
 }
 
 /* Workers that were last in many of the recent steps, where others waited for them and no
@@ -185,11 +188,12 @@ view_compare_last(const void *a, const void *b)
 static json_t *
 view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 {
-	struct view_last list[LS_RECENT_STEPS]; /* each has a step of its own */
+	struct view_sorted list[LS_RECENT_STEPS]; /* each has a step of its own */
 	json_t *suspects = json_array();
 	size_t n = 0;
 
-	for (size_t slot = 0; slot < j->count && !j->replica.on; slot++) {
+	for (size_t slot = 0; slot < j->count && n < LS_RECENT_STEPS && !j->replica.on;
+		slot++) {
 		const struct ls_recent *of = &j->recent->of[slot];
 		struct ls_recent_means m;
 
@@ -199,20 +203,23 @@ view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 		if (m.of[LS_RECENT_LAST] > LS_SHARED &&
 			m.of[LS_RECENT_BLAME] >= LS_LEAST / 2 * step_s &&
 			ls_view_finding_of(e, &e->workers[j->slots[slot]]) == NULL)
-			list[n++] = (struct view_last){ slot,
-				(size_t)of->sum[LS_RECENT_LAST], m };
+			list[n++] = (struct view_sorted){ .index = slot,
+				.key = of->sum[LS_RECENT_LAST] };
 	}
 	if (n > 1)
-		qsort(list, n, sizeof(*list), view_compare_last);
-	for (size_t i = 0; i < n; i++)
+		qsort(list, n, sizeof(*list), view_compare);
+	for (size_t i = 0; i < n; i++) {
+		const struct ls_worker_info *who =
+			&e->workers[j->slots[list[i].index]].info;
+		struct ls_recent_means m =
+			ls_recent_means(&j->recent->of[list[i].index]);
+
 		ls_json_append(&suspects,
-			json_pack("{s:s, s:i, s:o, s:o}", "host",
-				e->workers[j->slots[list[i].slot]].info.host, "rank",
-				(int)e->workers[j->slots[list[i].slot]].info.rank,
-				"blame_s",
-				ls_json_real(list[i].means.of[LS_RECENT_BLAME]),
-				"slowest_ratio",
-				ls_json_number(list[i].means.of[LS_RECENT_LAST], 3)));
+			json_pack("{s:s, s:i, s:o, s:o}", "host", who->host, "rank",
+				(int)who->rank, "blame_s",
+				ls_json_real(m.of[LS_RECENT_BLAME]), "slowest_ratio",
+				ls_json_number(m.of[LS_RECENT_LAST], 3)));
+	}
 	return suspects;
 }
 
@@ -257,26 +264,6 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		(int)open.count[LS_SEVERITY_INFO], "phases", view_phases(j),
 		"data_quality", view_quality(e, j, now_us), "top_finding",
 		open.top == NULL ? NULL : open.top->id);
-}
-
-struct view_sorted {
-	double near, key;
-	size_t index;
-	const char *name; /* of a host, if sorted by it */
-	bool ascending; /* the least name first */
-};
-
-/* The nearest first, of them the greatest key; equal ones as they were. */
-static int
-view_compare(const void *a, const void *b)
-{
-	const struct view_sorted *x = a, *y = b;
-
-	if (x->near != y->near)
-		return x->near < y->near ? 1 : -1;
-	if (x->key != y->key)
-		return x->key < y->key ? 1 : -1;
-	return (x->index > y->index) - (x->index < y->index);
 }
 
 /* {"items":[...],"next":key or null}; takes items. */
