@@ -110,7 +110,8 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row)
 
 			c->blame_s = isnan(beyond_s) ? NAN : (float)fmax(beyond_s, 0);
 			c->under_s = (float)fmin(beyond_s, 0); /* NaN: 0 */
-			most = fmax(most, beyond_s);
+			if (beyond_s > most)
+				most = beyond_s;
 		}
 	}
 	return j->detect.ready ? most : NAN;

@@ -295,19 +295,6 @@ ls_steps_means(struct ls_cell *c)
 		c->phase_s[p] /= n;
 }
 
-double
-ls_steps_phases_s(const struct ls_cell *c, unsigned phases)
-{
-	double sum = 0;
-
-	for (; phases != 0; phases &= phases - 1) {
-		float one_s = c->phase_s[__builtin_ctz(phases)];
-
-		sum += isnan(one_s) ? 0 : (double)one_s;
-	}
-	return sum;
-}
-
 int
 ls_steps_put(struct ls_steps *s, size_t slot, size_t n, const struct ls_record *r,
 	int64_t now_us)

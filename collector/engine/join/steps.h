@@ -16,6 +16,7 @@
 #ifndef LS_COLLECTOR_STEPS_H
 #define LS_COLLECTOR_STEPS_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -103,7 +104,18 @@ void ls_steps_means(struct ls_cell *c);
 	(1u << LS_PHASE_CHECKPOINT | 1u << LS_PHASE_EVAL | 1u << LS_PHASE_COMPILE)
 
 /* Time that a worker spent in some phases, a bit each; what it did not mark took none. */
-double ls_steps_phases_s(const struct ls_cell *c, unsigned phases);
+static inline double
+ls_steps_phases_s(const struct ls_cell *c, unsigned phases)
+{
+	double sum = 0;
+
+	for (; phases != 0; phases &= phases - 1) {
+		float one_s = c->phase_s[__builtin_ctz(phases)];
+
+		sum += isnan(one_s) ? 0 : (double)one_s;
+	}
+	return sum;
+}
 
 /* When a record ends, in whole microseconds as rows count them. */
 int64_t ls_steps_end_us(const struct ls_record *r);
