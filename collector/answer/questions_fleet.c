@@ -461,13 +461,13 @@ enum {
 
 static const double fleet_quantiles[BAND_P90 + 1] = { 0.1, 0.5, 0.9 };
 
-/* What of all lines' values in a bucket; v has room for twice as many. */
+/* What of all lines' values in a bucket. */
 static void
 fleet_band_bucket(double *v, size_t n, double ret_band[BAND_KINDS])
 {
 	struct ls_stats_spread spread;
 
-	ls_stats_spread(v, n, v + n, fleet_quantiles, BAND_P90 + 1, ret_band, &spread);
+	ls_stats_spread(v, n, fleet_quantiles, BAND_P90 + 1, ret_band, &spread);
 	ret_band[BAND_MIN] = spread.min;
 	ret_band[BAND_MAX] = spread.max;
 	ret_band[BAND_MEAN] = spread.mean;
@@ -480,7 +480,7 @@ fleet_band_json(const struct fleet *f, struct ls_json_out *o)
 	static const char *const names[BAND_KINDS] = { "p10", "p50", "p90", "min",
 		"max", "mean", "lines" };
 	double(*band)[BAND_KINDS] = calloc(f->range.count, sizeof(*band));
-	double *values = calloc(f->host_count * f->slot_count + 1, 2 * sizeof(*values));
+	double *values = calloc(f->host_count * f->slot_count + 1, sizeof(*values));
 	int rc = band != NULL && values != NULL ? 0 : -ENOMEM;
 
 	for (size_t b = 0; b < f->range.count && rc == 0; b++)

@@ -6,6 +6,7 @@
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/detect/hang.h"
 #include "collector/engine/join/lies.h"
+#include "proto/base/json.h"
 #include "proto/base/mem.h"
 
 #include <errno.h>
@@ -95,14 +96,6 @@ engine_row_complete(const struct ls_engine *e, const struct ls_job *j,
 	return complete && ((uint32_t)j->world <= j->count || j->closed > 0);
 }
 
-static int
-engine_compare_ranks(const void *a, const void *b)
-{
-	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void
 engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 	const struct ls_row *row, uint32_t expected, int64_t now_us)
@@ -121,8 +114,7 @@ engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 	for (size_t i = 0; i < j->count && c.missing_count < LS_CLOSE_MISSING_MAX; i++)
 		if (i >= row->cell_count || !row->cells[i].present)
 			missing[c.missing_count++] = e->workers[j->slots[i]].info.rank;
-	if (c.missing_count > 1)
-		qsort(missing, c.missing_count, sizeof(*missing), engine_compare_ranks);
+	ls_job_sort_ranks(missing, c.missing_count);
 	e->sink.closed(e->sink.arg, &c);
 }
 
@@ -384,14 +376,13 @@ engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 		ls_scales_reset_worker(&j->scales, i);
 		ls_rhythm_reset_worker(&j->rhythm, i);
 	}
-	for (size_t i = 0; i < j->detect.net_count; i++)
-		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++) {
-			ls_detect_set_level(&j->detect, &j->detect.net[i].channel[k],
-				LS_LEVEL_QUIET);
-			j->detect.net[i].channel[k] = (struct ls_detect_channel){ 0 };
-		}
-	for (size_t i = 0; i < j->detect.net_count; i++)
-		j->detect.net[i].names = LS_NET_ALL;
+	for (size_t i = 0; i < j->detect.net_count; i++) {
+		struct ls_detect_net *net = &j->detect.net[i];
+
+		net->names = LS_NET_ALL;
+		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
+			ls_detect_reset_channel(&j->detect, &net->channel[k]);
+	}
 	j->hang.on = j->pulse.on = false;
 	j->pulse.row = 0;
 }
@@ -553,11 +544,9 @@ ls_engine_seed_finding(struct ls_engine *e, const json_t *finding)
 	if (rc != 0)
 		return rc;
 	f.known_us = f.updated_us;
-	for (size_t i = 0; i < e->finding_count; i++) {
-		if (strcmp(e->findings[i].id, f.id) == 0) {
-			ls_finding_fini(&f);
-			return -LS_EDUPLICATE;
-		}
+	if (ls_findings_find(e, f.id) != NULL) {
+		ls_finding_fini(&f);
+		return -LS_EDUPLICATE;
 	}
 	e->findings[e->finding_count++] = f;
 	return 0;
@@ -568,14 +557,8 @@ ls_engine_findings(const struct ls_engine *e)
 {
 	json_t *all = json_array();
 
-	if (all == NULL)
-		return NULL;
-	for (size_t i = 0; i < e->finding_count; i++) {
-		if (json_array_append(all, e->findings[i].json) != 0) {
-			json_decref(all);
-			return NULL;
-		}
-	}
+	for (size_t i = 0; i < e->finding_count; i++)
+		ls_json_append(&all, json_incref(e->findings[i].json));
 	return all;
 }
 

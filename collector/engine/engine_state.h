@@ -70,7 +70,7 @@ struct ls_engine_worker {
 	/* of its newest record, in an asynchronous job; 0: none yet */
 	uint64_t window;
 	int64_t end_us; /* and when that ended */
-	int64_t first_us, seen_us;
+	int64_t seen_us;
 	uint32_t missed; /* closed steps without it, in a row */
 	uint64_t gaps;
 	struct ls_counters counters;
@@ -255,6 +255,9 @@ ls_row_shown(const struct ls_row *row)
 /* Job by name, or NULL. */
 struct ls_job *ls_engine_find_job(const struct ls_engine *e, const char *name);
 
+/* Index of a host, or LS_INDEX_NONE. */
+uint32_t ls_engine_find_host(const struct ls_engine *e, const char *name);
+
 /* Worker by handle; NULL if it is none of its job's present attempt. */
 struct ls_engine_worker *ls_engine_find_worker(const struct ls_engine *e,
 	uint32_t handle);
@@ -307,6 +310,9 @@ struct ls_engine_worker *ls_job_worker(const struct ls_engine *e,
 bool ls_job_is_contested(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w);
 
+/* Puts ranks in ascending order. */
+void ls_job_sort_ranks(int32_t *ranks, size_t n);
+
 /* The next worker that says it has this rank, NULL behind the last; *walk: 0 at first. */
 struct ls_engine_worker *ls_job_next_of_rank(const struct ls_engine *e,
 	const struct ls_job *j, int32_t rank, size_t *walk);
@@ -328,6 +334,10 @@ bool ls_job_same_group(const struct ls_engine *e, const struct ls_job *j, size_t
 
 /* Frees what a job holds, but not the places of its workers. */
 void ls_job_fini(struct ls_job *j);
+
+/* Id of the newest open finding about a worker, or NULL. */
+const char *ls_view_finding_of(const struct ls_engine *e,
+	const struct ls_engine_worker *w);
 
 /* Judges a row that was just taken out of j->steps and keeps it; then opens, updates
  * and clears. */

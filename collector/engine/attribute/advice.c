@@ -17,10 +17,11 @@ struct advice_out {
 };
 
 static void
-advice_put(struct advice_out *o, char c)
+advice_put(struct advice_out *o, const char *s, size_t len)
 {
-	if (o->len + 1 < o->size)
-		o->dst[o->len++] = c;
+	len = len < o->size - 1 - o->len ? len : o->size - 1 - o->len;
+	memcpy(o->dst + o->len, s, len);
+	o->len += len;
 }
 
 /* Plain words stay as they are; anything else goes into single quotes. */
@@ -31,28 +32,17 @@ advice_quote(struct advice_out *o, const char *s)
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 		"0123456789._-/:@%+=,";
 
-	if (s[0] != '\0' && s[0] != '-' && strspn(s, plain) == strlen(s)) {
-		for (; *s != '\0'; s++)
-			advice_put(o, *s);
+	if (s[0] != '\0' && s[0] != '-' && s[strspn(s, plain)] == '\0') {
+		advice_put(o, s, strlen(s));
 		return;
 	}
-	advice_put(o, '\'');
-	for (; *s != '\0'; s++) {
-		if (*s == '\'') {
-			advice_put(o, '\'');
-			advice_put(o, '\\');
-			advice_put(o, '\'');
-		}
-		advice_put(o, *s);
-	}
-	advice_put(o, '\'');
-}
-
-static void
-advice_puts(struct advice_out *o, const char *s)
-{
+	advice_put(o, "'", 1);
 	for (; *s != '\0'; s++)
-		advice_put(o, *s);
+		if (*s == '\'')
+			advice_put(o, "'\\''", 4);
+		else
+			advice_put(o, s, 1);
+	advice_put(o, "'", 1);
 }
 
 size_t
@@ -61,22 +51,23 @@ ls_advice_fill(char *dst, size_t size, const char *text,
 {
 	struct advice_out o = { dst, size, 0 };
 
-	for (; *text != '\0'; text++) {
-		if (text[0] == '%' && text[1] == 'j') {
+	while (*text != '\0') {
+		size_t len = text[0] == '%' && text[1] != '\0' &&
+				strchr("jhH", text[1]) != NULL
+			? 2
+			: 1;
+
+		if (len == 1)
+			advice_put(&o, text, 1);
+		else if (text[1] == 'j')
 			advice_quote(&o, who->job);
-			text++;
-		} else if (text[0] == '%' && text[1] == 'h') {
+		else if (text[1] == 'h')
 			advice_quote(&o, who->host[0] != '\0' ? who->host : "HOST");
-			text++;
-		} else if (text[0] == '%' && text[1] == 'H') {
-			if (who->host[0] != '\0') {
-				advice_puts(&o, " --host ");
-				advice_quote(&o, who->host);
-			}
-			text++;
-		} else {
-			advice_put(&o, *text);
+		else if (who->host[0] != '\0') {
+			advice_put(&o, " --host ", 8);
+			advice_quote(&o, who->host);
 		}
+		text += len;
 	}
 	dst[o.len] = '\0';
 	return o.len;
@@ -97,11 +88,7 @@ advice_commands(const char *text, const struct ls_worker_info *who)
 		memcpy(line, text, len);
 		line[len] = '\0';
 		(void)ls_advice_fill(command, sizeof(command), line, who);
-		if (json_array_append_new(list, json_pack("{s:s}", "shell", command)) !=
-			0) {
-			json_decref(list);
-			return NULL;
-		}
+		ls_json_append(&list, json_pack("{s:s}", "shell", command));
 		text += len + (text[len] == '\n');
 	}
 	return list;

@@ -3,6 +3,7 @@
 #include "collector/engine/attribute/cause.h"
 #include "collector/engine/params.h"
 #include "proto/base/err.h"
+#include "proto/ring/record.h"
 
 #include <math.h>
 
@@ -18,6 +19,23 @@ ls_cause_info(enum ls_cause cause)
 
 	LS_ASSERT((unsigned)cause < LS_CAUSE_COUNT);
 	return &table[cause];
+}
+
+const struct ls_cause_phase *
+ls_cause_phase(unsigned phase)
+{
+	static const struct ls_cause_phase table[LS_PHASE_COUNT] = {
+		[LS_PHASE_INPUT_WAIT] = { LS_CAUSE_INPUT, "phase.input_wait_s" },
+		[LS_PHASE_H2D] = { LS_CAUSE_H2D, "phase.h2d_s" },
+		[LS_PHASE_DISPATCH] = { LS_CAUSE_DISPATCH, "phase.dispatch_s" },
+		[LS_PHASE_COMPUTE] = { LS_CAUSE_COMPUTE, "phase.compute_s" },
+		[LS_PHASE_GC] = { LS_CAUSE_GC, "phase.gc_s" },
+		[LS_PHASE_COMPILE] = { LS_CAUSE_COMPILE, "phase.compile_s" },
+		[LS_PHASE_SYNC_WAIT] = { LS_CAUSE_INSIDE_PROGRAM, "phase.sync_wait_s" },
+	};
+
+	return phase < LS_PHASE_COUNT && table[phase].metric != NULL ? &table[phase]
+								     : NULL;
 }
 
 double
@@ -36,6 +54,16 @@ cause_row(struct ls_evidence *rows, size_t count, enum ls_signal signal)
 		if (rows[i].signal == signal)
 			return &rows[i];
 	return NULL;
+}
+
+/* What the row of a signal explains; NaN: there is none, or it does not know. */
+static double
+cause_covers(struct ls_evidence *rows, size_t count, enum ls_signal signal,
+	double gap_s)
+{
+	const struct ls_evidence *row = cause_row(rows, count, signal);
+
+	return row == NULL ? NAN : ls_cause_coverage(row, gap_s);
 }
 
 /* Signals that name a cause by themselves, the most specific first. extra: no worker
@@ -59,6 +87,17 @@ static double
 cause_confidence(double coverage)
 {
 	return fmin(coverage, 1) * LS_CONFIDENCE_MAX;
+}
+
+struct ls_diagnosis
+ls_cause_alone(enum ls_cause cause, double coverage)
+{
+	bool none = cause == LS_CAUSE_UNEXPLAINED;
+
+	return (struct ls_diagnosis){ .hypotheses = { { cause,
+					      none ? 1 : cause_confidence(coverage),
+					      none ? 1 : coverage } },
+		.count = 1 };
 }
 
 /*
@@ -95,16 +134,15 @@ cause_launch_ceiling(struct ls_evidence *rows, size_t count, double gap_s)
 {
 	static const enum ls_signal kept[] = { LS_SIGNAL_THROTTLED,
 		LS_SIGNAL_RUNQUEUE };
-	const struct ls_evidence *row = cause_row(rows, count, LS_SIGNAL_CPU);
 	double best = 0;
 
-	if (row != NULL && ls_cause_coverage(row, gap_s) >= LS_EXPLAINS)
+	if (cause_covers(rows, count, LS_SIGNAL_CPU, gap_s) >= LS_EXPLAINS)
 		return LS_CONFIDENCE_MAX;
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-		row = cause_row(rows, count, kept[i]);
-		if (row != NULL && ls_cause_coverage(row, gap_s) >= LS_EXPLAINS)
-			best = fmax(best,
-				cause_confidence(ls_cause_coverage(row, gap_s)));
+		double coverage = cause_covers(rows, count, kept[i], gap_s);
+
+		if (coverage >= LS_EXPLAINS)
+			best = fmax(best, cause_confidence(coverage));
 	}
 	return best > 0 ? best : LS_CONFIDENCE_MAX;
 }
@@ -112,7 +150,7 @@ cause_launch_ceiling(struct ls_evidence *rows, size_t count, double gap_s)
 static void
 cause_add(struct ls_diagnosis *d, enum ls_cause cause, double coverage, double most)
 {
-	double confidence = fmin(cause_confidence(coverage), fmin(d->ceiling, most));
+	double confidence = fmin(cause_confidence(coverage), most);
 	size_t at = d->count;
 
 	if (isnan(coverage) || coverage < LS_FEW)
@@ -186,8 +224,7 @@ cause_stopped(struct ls_evidence *rows, size_t count, double gap_s)
 {
 	const struct ls_evidence *own = cause_row(rows, count, LS_SIGNAL_OWN),
 				 *cpu = cause_row(rows, count, LS_SIGNAL_CPU),
-				 *queue = cause_row(rows, count, LS_SIGNAL_RUNQUEUE),
-				 *row;
+				 *queue = cause_row(rows, count, LS_SIGNAL_RUNQUEUE);
 	double rest = own == NULL || cpu == NULL || queue == NULL
 		? NAN
 		: ls_cause_coverage(own, gap_s) -
@@ -195,11 +232,11 @@ cause_stopped(struct ls_evidence *rows, size_t count, double gap_s)
 
 	if (isnan(rest) || isnan(cpu->subject) || isnan(queue->subject))
 		return NAN;
-	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
-		row = cause_row(rows, count, cause_direct[i].signal);
-		if (row != NULL && cause_direct[i].cause != LS_CAUSE_DISPATCH)
-			rest -= fmax(ls_cause_coverage(row, gap_s), 0); /* 0: NaN */
-	}
+	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++)
+		if (cause_direct[i].cause != LS_CAUSE_DISPATCH)
+			rest -= fmax(cause_covers(rows, count, cause_direct[i].signal,
+					     gap_s),
+				0); /* 0: NaN */
 	return rest;
 }
 
@@ -222,19 +259,19 @@ cause_compute(struct ls_evidence *rows, size_t count, double gap_s, double imbal
  * computation of a chip. */
 static void
 cause_flat(struct ls_diagnosis *d, struct ls_evidence *rows, size_t count, double gap_s,
-	bool steady, double imbalance)
+	bool steady, double imbalance, double most)
 {
 	struct ls_evidence *computes = cause_row(rows, count, LS_SIGNAL_COMPUTE);
 	double stopped = cause_stopped(rows, count, gap_s);
-	double chip = computes == NULL ? NAN : ls_cause_coverage(computes, gap_s);
+	double chip = cause_covers(rows, count, LS_SIGNAL_COMPUTE, gap_s);
 
 	if (!(stopped >= LS_EXPLAINS) || imbalance >= LS_FEW)
 		return; /* else more to do explains it: on a chip, of which the host's counters know nothing */
 	if (steady && chip >= LS_EXPLAINS) {
 		computes->role = LS_EVIDENCE_SUPPORTS;
-		cause_add(d, LS_CAUSE_COMPUTE, fmin(chip, stopped), LS_CONFIDENCE_MAX);
+		cause_add(d, LS_CAUSE_COMPUTE, fmin(chip, stopped), most);
 	} else {
-		cause_add(d, LS_CAUSE_STOPPED, stopped, LS_CONFIDENCE_MAX);
+		cause_add(d, LS_CAUSE_STOPPED, stopped, most);
 	}
 }
 
@@ -242,10 +279,10 @@ void
 ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s,
 	bool counters_ripe, bool steady, struct ls_diagnosis *d)
 {
-	double imbalance, compute, left = 1;
+	double most = cause_ceiling(rows, count, gap_s), imbalance, compute, left = 1;
 	size_t at;
 
-	*d = (struct ls_diagnosis){ .ceiling = cause_ceiling(rows, count, gap_s) };
+	*d = (struct ls_diagnosis){ 0 };
 	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
 		struct ls_evidence *row =
 			cause_row(rows, count, cause_direct[i].signal);
@@ -259,15 +296,15 @@ ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s,
 		cause_mark(row, coverage, cause_direct[i].cause);
 		cause_add(d, cause_direct[i].cause, coverage,
 			cause_direct[i].cause == LS_CAUSE_DISPATCH && counters_ripe
-				? cause_launch_ceiling(rows, count, gap_s)
-				: LS_CONFIDENCE_MAX);
+				? fmin(most, cause_launch_ceiling(rows, count, gap_s))
+				: most);
 	}
 	imbalance = cause_imbalance(rows, count, gap_s);
-	cause_add(d, LS_CAUSE_IMBALANCE, imbalance, LS_CONFIDENCE_MAX);
+	cause_add(d, LS_CAUSE_IMBALANCE, imbalance, most);
 	if (counters_ripe) {
 		compute = cause_compute(rows, count, gap_s, imbalance);
-		cause_add(d, LS_CAUSE_COMPUTE, compute, LS_CONFIDENCE_MAX);
-		cause_flat(d, rows, count, gap_s, steady, imbalance);
+		cause_add(d, LS_CAUSE_COMPUTE, compute, most);
+		cause_flat(d, rows, count, gap_s, steady, imbalance, most);
 	}
 	for (size_t i = 0; i < d->count; i++) {
 		/* causes exclude each other: the next has at most what is left */

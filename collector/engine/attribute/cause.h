@@ -49,6 +49,7 @@ enum ls_evidence_role {
 
 /* What a row speaks of; the cause rules look rows up by this. */
 enum ls_signal {
+	LS_SIGNAL_NONE, /* told only */
 	LS_SIGNAL_LATENESS,
 	LS_SIGNAL_WAIT,
 	LS_SIGNAL_OWN,
@@ -65,9 +66,7 @@ enum ls_signal {
 	LS_SIGNAL_THROTTLED,
 	LS_SIGNAL_CPU,
 	LS_SIGNAL_RETRANSMITS,
-	LS_SIGNAL_COLLECTIVE,
 	LS_SIGNAL_SERVED,
-	LS_SIGNAL_RHYTHM,
 	LS_SIGNAL_COUNT
 };
 
@@ -84,6 +83,15 @@ struct ls_evidence {
 	enum ls_cause excludes; /* with role EXCLUDES */
 };
 
+/* A phase whose growth names a cause by itself, and its row of evidence. */
+struct ls_cause_phase {
+	enum ls_cause cause;
+	const char *metric;
+};
+
+/* NULL: of the phase (enum ls_phase) nothing is said. */
+const struct ls_cause_phase *ls_cause_phase(unsigned phase);
+
 struct ls_hypothesis {
 	enum ls_cause cause;
 	double confidence, coverage;
@@ -92,9 +100,10 @@ struct ls_hypothesis {
 struct ls_diagnosis {
 	struct ls_hypothesis hypotheses[LS_HYPOTHESES_MAX];
 	size_t count; /* at least one */
-	/* of the confidence: something extra explains the gap, or 0.95 */
-	double ceiling;
 };
+
+/* It is this cause and no other; `unexplained` is certain. */
+struct ls_diagnosis ls_cause_alone(enum ls_cause cause, double coverage);
 
 /*
  * Names the cause of a gap of gap_s seconds a step. Sets role and excludes of the rows.

@@ -7,6 +7,7 @@
 #include "collector/engine/residual/stats.h"
 
 #include <math.h>
+#include <stddef.h>
 
 #define EVIDENCE_ROWS_MAX LS_DETECT_BEFORE
 /* of more, every k-th: enough for deciles, and it stays cheap */
@@ -14,34 +15,44 @@
 #define EVIDENCE_COUNTERS_US LS_ENGINE_US(LS_COUNTERS_S)
 #define EVIDENCE_COUNTERS_MIN_US LS_ENGINE_US(LS_HALF *LS_SCALES_LEAST_S)
 
+/* Where the number of a row stands in a cell, and whether it is a phase. */
+#define EVIDENCE_CELL(member) offsetof(struct ls_cell, member), false
+#define EVIDENCE_PHASE(id) offsetof(struct ls_cell, phase_s[LS_PHASE_##id]), true
+
 /* One kind of row: where its number comes from. */
 static const struct evidence_kind {
 	enum ls_signal signal;
 	const char *metric, *unit;
-	int phase; /* enum ls_phase, or -1 */
+	size_t at; /* where it stands in a cell, if no counter tells it */
+	bool phase;
 	int counter; /* enum ls_metric, or -1 */
 	/* a second of it is a second of the step (a counter: of its rate) */
 	bool seconds;
 } evidence_kinds[] = {
-	{ LS_SIGNAL_LATENESS, "lateness_s", "s", -1, -1, true },
-	{ LS_SIGNAL_WAIT, "phase.sync_wait_s", "s", -1, -1, false },
-	{ LS_SIGNAL_OWN, LS_EVIDENCE_OWN_WORK, "s", -1, -1, true },
-	{ LS_SIGNAL_INPUT, "phase.input_wait_s", "s", LS_PHASE_INPUT_WAIT, -1, true },
-	{ LS_SIGNAL_H2D, "phase.h2d_s", "s", LS_PHASE_H2D, -1, true },
-	{ LS_SIGNAL_DISPATCH, "phase.dispatch_s", "s", LS_PHASE_DISPATCH, -1, true },
-	{ LS_SIGNAL_COMPUTE, "phase.compute_s", "s", LS_PHASE_COMPUTE, -1, true },
-	{ LS_SIGNAL_CHECKPOINT, "phase.checkpoint_s", "s", LS_PHASE_CHECKPOINT, -1,
+	{ LS_SIGNAL_LATENESS, "lateness_s", "s", EVIDENCE_CELL(late_s), -1, true },
+	{ LS_SIGNAL_WAIT, "phase.sync_wait_s", "s", EVIDENCE_CELL(wait_s), -1, false },
+	{ LS_SIGNAL_OWN, LS_EVIDENCE_OWN_WORK, "s", EVIDENCE_CELL(own_s), -1, true },
+	{ LS_SIGNAL_INPUT, "phase.input_wait_s", "s", EVIDENCE_PHASE(INPUT_WAIT), -1,
 		true },
-	{ LS_SIGNAL_COMPILE, "phase.compile_s", "s", LS_PHASE_COMPILE, -1, true },
-	{ LS_SIGNAL_GC, "phase.gc_s", "s", LS_PHASE_GC, -1, true },
-	{ LS_SIGNAL_WORK, "work", "1", -1, -1, false },
-	{ LS_SIGNAL_LOAD, "expert_load_ratio", "1", -1, -1, false },
-	{ LS_SIGNAL_RUNQUEUE, "job.runqueue_wait_seconds_total", "s/s", -1,
+	{ LS_SIGNAL_H2D, "phase.h2d_s", "s", EVIDENCE_PHASE(H2D), -1, true },
+	{ LS_SIGNAL_DISPATCH, "phase.dispatch_s", "s", EVIDENCE_PHASE(DISPATCH), -1,
+		true },
+	{ LS_SIGNAL_COMPUTE, "phase.compute_s", "s", EVIDENCE_PHASE(COMPUTE), -1,
+		true },
+	{ LS_SIGNAL_CHECKPOINT, "phase.checkpoint_s", "s", EVIDENCE_PHASE(CHECKPOINT),
+		-1, true },
+	{ LS_SIGNAL_COMPILE, "phase.compile_s", "s", EVIDENCE_PHASE(COMPILE), -1,
+		true },
+	{ LS_SIGNAL_GC, "phase.gc_s", "s", EVIDENCE_PHASE(GC), -1, true },
+	{ LS_SIGNAL_WORK, "work", "1", EVIDENCE_CELL(work), -1, false },
+	{ LS_SIGNAL_LOAD, "expert_load_ratio", "1", EVIDENCE_CELL(load), -1, false },
+	{ LS_SIGNAL_RUNQUEUE, "job.runqueue_wait_seconds_total", "s/s", 0, false,
 		LS_METRIC_JOB_RUNQUEUE_WAIT, true },
-	{ LS_SIGNAL_THROTTLED, "host.cpu.throttled_seconds_total", "s/s", -1,
+	{ LS_SIGNAL_THROTTLED, "host.cpu.throttled_seconds_total", "s/s", 0, false,
 		LS_METRIC_HOST_CPU_THROTTLED, true },
-	{ LS_SIGNAL_CPU, "job.cpu_seconds_total", "s/s", -1, LS_METRIC_JOB_CPU, true },
-	{ LS_SIGNAL_RETRANSMITS, "host.tcp.retransmits_total", "1/s", -1,
+	{ LS_SIGNAL_CPU, "job.cpu_seconds_total", "s/s", 0, false, LS_METRIC_JOB_CPU,
+		true },
+	{ LS_SIGNAL_RETRANSMITS, "host.tcp.retransmits_total", "1/s", 0, false,
 		LS_METRIC_HOST_TCP_RETRANSMITS, false },
 };
 
@@ -148,20 +159,9 @@ evidence_window(const struct ls_job *j, struct ls_suspect who,
 static double
 evidence_cell(const struct evidence_kind *kind, const struct ls_cell *c)
 {
-	if (kind->phase >= 0)
-		return (double)c->phase_s[kind->phase];
-	switch ((unsigned)kind->signal) {
-	case LS_SIGNAL_LATENESS:
-		return (double)c->late_s;
-	case LS_SIGNAL_WAIT:
-		return c->has_wait ? (double)c->wait_s : NAN;
-	case LS_SIGNAL_WORK:
-		return (double)c->work;
-	case LS_SIGNAL_LOAD:
-		return (double)c->load;
-	default:
-		return (double)c->own_s;
-	}
+	return kind->signal == LS_SIGNAL_WAIT && !c->has_wait
+		? NAN
+		: (double)*(const float *)((const char *)c + kind->at);
 }
 
 /* Does it mark what it does? What it does not mark it then does not do. */
@@ -203,7 +203,7 @@ evidence_mean(const struct evidence_window *w, const struct evidence_kind *kind,
 			continue;
 		v = evidence_cell(kind, c) * evidence_scale(w->j, kind, c);
 		*marked |= !isnan(v);
-		if (isnan(v) && (kind->phase < 0 || !evidence_marks(c)))
+		if (isnan(v) && (!kind->phase || !evidence_marks(c)))
 			continue;
 		sum += isnan(v) ? 0 : v;
 		n++;
@@ -251,7 +251,7 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 	size_t first = room->start[role];
 	size_t end = room->start[slot == SIZE_MAX ? room->role_count : role + 1];
 	size_t stride = (end - first + EVIDENCE_PEERS_MAX - 1) / EVIDENCE_PEERS_MAX;
-	bool marked = kind->phase < 0;
+	bool marked = !kind->phase;
 	double spread;
 	size_t n = 0;
 
@@ -281,10 +281,9 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 	row->peers = n;
 	if (n == 0)
 		return;
-	ls_stats_sort(scratch, n);
-	row->p10 = ls_stats_quantile_sorted(scratch, n, 0.1);
-	row->p50 = ls_stats_quantile_sorted(scratch, n, 0.5);
-	row->p90 = ls_stats_quantile_sorted(scratch, n, 0.9);
+	row->p10 = ls_stats_quantile(scratch, n, 0.1);
+	row->p50 = ls_stats_quantile(scratch, n, 0.5);
+	row->p90 = ls_stats_quantile(scratch, n, 0.9);
 	spread = LS_MAD_TO_SIGMA * ls_stats_mad(scratch, n, row->p50);
 	if (spread > 0)
 		row->robust_z = (row->subject - row->p50) / spread;
@@ -514,7 +513,7 @@ ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j,
 				LS_SIGNAL_SERVED; /* more of it is no imbalance: nobody waits */
 		if (slot == SIZE_MAX && row->peers == 0)
 			continue;
-		if ((kind->phase >= 0 || kind->signal == LS_SIGNAL_LOAD) &&
+		if ((kind->phase || kind->signal == LS_SIGNAL_LOAD) &&
 			isnan(row->subject) && row->peers == 0)
 			continue; /* a phase that nobody marks, a load that nobody tells */
 		if (j->replica.on &&

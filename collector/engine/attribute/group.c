@@ -15,11 +15,19 @@ ls_group_way_name(unsigned way)
 	return way < LS_WAY_COUNT ? names[way] : NULL;
 }
 
-bool
-ls_group_count(const double *excess_s, size_t n, size_t who,
-	const struct ls_group_part *part, struct ls_group_count *ret_count)
+/* What a group holds of a late worker's excess. */
+struct group_count {
+	size_t members, late; /* of the group, whose excess is known */
+	size_t others, others_late; /* of the rest */
+};
+
+/* Counts who is late in the group of worker `who`. False: it is in no group, or not late
+ * itself. */
+static bool
+group_count(const double *excess_s, size_t n, size_t who,
+	const struct ls_group_part *part, struct group_count *ret_count)
 {
-	struct ls_group_count c = { 0 };
+	struct group_count c = { 0 };
 	uint32_t group = part->of[who];
 	double least = LS_HALF * excess_s[who];
 
@@ -39,8 +47,9 @@ ls_group_count(const double *excess_s, size_t n, size_t who,
 	return true;
 }
 
-bool
-ls_group_is_late(const struct ls_group_count *c, uint32_t least)
+/* Does the count say that it is the group, rather than single workers of it? */
+static bool
+group_is_late(const struct group_count *c, uint32_t least)
 {
 	return c->others > 0 && c->late >= least &&
 		(double)c->late >= LS_MOST * (double)c->members &&
@@ -51,12 +60,12 @@ size_t
 ls_group_find(const double *excess_s, size_t n, size_t who,
 	const struct ls_group_part *part, size_t parts)
 {
-	struct ls_group_count c, best = { 0 };
+	struct group_count c, best = { 0 };
 	size_t found = parts;
 
 	for (size_t p = 0; p < parts; p++) {
-		if (!ls_group_count(excess_s, n, who, &part[p], &c) ||
-			!ls_group_is_late(&c, part[p].least))
+		if (!group_count(excess_s, n, who, &part[p], &c) ||
+			!group_is_late(&c, part[p].least))
 			continue;
 		if (c.late > best.late ||
 			(c.late == best.late && c.members < best.members)) {

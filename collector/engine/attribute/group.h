@@ -48,23 +48,8 @@ struct ls_group_part {
 	uint32_t least; /* late members: fewer are no group */
 };
 
-/* What a group holds of a late worker's excess. */
-struct ls_group_count {
-	size_t members, late; /* of the group, whose excess is known */
-	size_t others, others_late; /* of the rest */
-};
-
-/*
- * Counts who is late in the group of worker `who`: excess_s[n], NaN = not known (it is
- * no member then). False: it is in no group, or not late itself.
- */
-bool ls_group_count(const double *excess_s, size_t n, size_t who,
-	const struct ls_group_part *part, struct ls_group_count *ret_count);
-
-/* Does the count say that it is the group, rather than single workers of it? */
-bool ls_group_is_late(const struct ls_group_count *count, uint32_t least);
-
-/* The part whose group of worker `who` is late; `parts` if none is. */
+/* The part whose group of worker `who` is late (excess_s[n]; NaN: not known, and no member then);
+ * `parts` if none is. */
 size_t ls_group_find(const double *excess_s, size_t n, size_t who,
 	const struct ls_group_part *part, size_t parts);
 

@@ -184,7 +184,7 @@ struct ls_detect_net {
 	/* by the least wait, which no clock can lengthen */
 	struct ls_detect_comm wait;
 	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
-	bool was[LS_DETECT_KIND_COUNT]; /* findings before the step: for the judge */
+	uint8_t was; /* channels that were findings before the step, as of a worker */
 	enum ls_net_names names; /* of whom the finding speaks: */
 	size_t slot; /* the host, or the one end of the link, */
 	uint32_t link_rank; /* and the rank of the other */

@@ -47,6 +47,13 @@ ls_detect_set_level(struct ls_detect *d, struct ls_detect_channel *ch,
 }
 
 void
+ls_detect_reset_channel(struct ls_detect *d, struct ls_detect_channel *ch)
+{
+	ls_detect_set_level(d, ch, LS_LEVEL_QUIET);
+	*ch = (struct ls_detect_channel){ 0 };
+}
+
+void
 ls_detect_accumulate(struct ls_detect *d, struct ls_detect_channel *ch, double add,
 	double cap, double floor_nats, uint64_t step, int64_t t_us)
 {
@@ -70,11 +77,8 @@ ls_detect_relax(struct ls_detect *d, struct ls_detect_channel *ch, double suspec
 {
 	if (ch->level == LS_LEVEL_FINDING) {
 		ch->calm = ch->c < LS_DETECT_CLEAR ? ch->calm + 1 : 0;
-		if (ch->calm > calm_steps) {
-			ls_detect_set_level(d, ch, LS_LEVEL_QUIET);
-			ch->c = 0;
-			ch->ep = (struct ls_episode){ 0 };
-		}
+		if (ch->calm > calm_steps)
+			ls_detect_reset_channel(d, ch);
 	} else if (ch->c >= suspect) {
 		ls_detect_set_level(d, ch, LS_LEVEL_SUSPECT);
 	} else if (ch->c == 0) {
@@ -141,11 +145,8 @@ ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch,
 	} else if (ch->level == LS_LEVEL_FINDING) {
 		quiet = (uint32_t)(LS_RARE *
 			fmax(1 / LS_STALL_FAULT_RATE, ch->ep.gap_mean));
-		if (++ch->calm > quiet) {
-			ls_detect_set_level(d, ch, LS_LEVEL_QUIET);
-			ch->c = 0;
-			ch->ep = (struct ls_episode){ 0 };
-		}
+		if (++ch->calm > quiet)
+			ls_detect_reset_channel(d, ch);
 		return;
 	}
 	if (ch->level == LS_LEVEL_FINDING)

@@ -19,6 +19,9 @@
 void ls_detect_set_level(struct ls_detect *d, struct ls_detect_channel *ch,
 	enum ls_detect_level to);
 
+/* Quiet, and as new. */
+void ls_detect_reset_channel(struct ls_detect *d, struct ls_detect_channel *ch);
+
 /* Adds to the statistic and keeps the episode: it begins when C leaves the floor and
  * ends there. */
 void ls_detect_accumulate(struct ls_detect *d, struct ls_detect_channel *ch, double add,

@@ -27,19 +27,12 @@ hang_place_of(const struct ls_engine_worker *w, int64_t now_us)
 	if (ls_worker_is_gone(w) || !w->has_live ||
 		now_us - w->seen_us > LS_ENGINE_US(LS_SILENT_S) / 2)
 		return HANG_UNKNOWN;
-	switch (w->live.phase) {
-	case LS_PHASE_COUNT:
-		return HANG_BETWEEN;
-	case LS_PHASE_SYNC_WAIT:
-	case LS_PHASE_COLLECTIVE:
-		return HANG_WAITS;
-	case LS_PHASE_CHECKPOINT:
-	case LS_PHASE_EVAL:
-	case LS_PHASE_COMPILE:
-		return HANG_MASKED;
-	default:
-		return HANG_WORKS;
-	}
+	return w->live.phase == LS_PHASE_COUNT ? HANG_BETWEEN
+		: w->live.phase == LS_PHASE_SYNC_WAIT ||
+			w->live.phase == LS_PHASE_COLLECTIVE
+		? HANG_WAITS
+		: (LS_PHASES_MASKED & 1u << w->live.phase) != 0 ? HANG_MASKED
+								: HANG_WORKS;
 }
 
 static struct hang_count
@@ -90,14 +83,6 @@ hang_stands_still(const struct ls_job *j, const struct hang_count *c, int64_t no
 	return (double)(now_us - c->marked_us) * 1e-6 > limit_s;
 }
 
-static int
-hang_compare(const void *a, const void *b)
-{
-	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Who is not in the barrier while others are; none if nobody waits, or too many are
  * not. */
 static enum ls_hang_why
@@ -125,7 +110,7 @@ hang_absent(const struct ls_engine *e, const struct ls_job *j,
 								   : LS_HANG_ABSENT;
 		ranks[n++] = w->info.rank;
 	}
-	qsort(ranks, n, sizeof(*ranks), hang_compare);
+	ls_job_sort_ranks(ranks, n);
 	*ret_count = n;
 	return why;
 }
@@ -161,20 +146,15 @@ static enum ls_cause
 hang_cause(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_hang *seen)
 {
-	switch (seen->why) {
-	case LS_HANG_ABSENT:
-		return LS_CAUSE_NOT_ENTERED;
-	case LS_HANG_SILENT:
-		return LS_CAUSE_HOST_SILENT;
-	case LS_HANG_GONE:
-		return hang_end_cause(e, j, seen);
-	case LS_HANG_COLLECTIVE:
-		return LS_CAUSE_COLLECTIVE_HANG;
-	case LS_HANG_UNKNOWN:
-	case LS_HANG_WHY_COUNT:
-		break;
-	}
-	return LS_CAUSE_UNEXPLAINED;
+	static const enum ls_cause causes[LS_HANG_WHY_COUNT] = {
+		[LS_HANG_ABSENT] = LS_CAUSE_NOT_ENTERED,
+		[LS_HANG_SILENT] = LS_CAUSE_HOST_SILENT,
+		[LS_HANG_COLLECTIVE] = LS_CAUSE_COLLECTIVE_HANG,
+		[LS_HANG_UNKNOWN] = LS_CAUSE_UNEXPLAINED,
+	};
+
+	return seen->why == LS_HANG_GONE ? hang_end_cause(e, j, seen)
+					 : causes[seen->why];
 }
 
 /* A finding about one worker, or about the job if it is not one. */
@@ -182,21 +162,11 @@ static struct ls_finding
 hang_subject(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w)
 {
-	struct ls_finding f = { .kind = LS_KIND_HANG,
-		.detector = LS_DETECT_STALLS,
-		.estimate = j->detect.mode,
-		.slowest_ratio = NAN,
-		.clock_err_s = NAN };
+	struct ls_finding f =
+		w == NULL ? ls_findings_of_job(e, j) : ls_findings_of_worker(e, j, w);
 
-	if (w == NULL) {
-		f.scope = LS_SCOPE_JOB;
-		memcpy(f.who.job, j->name, sizeof(f.who.job));
-		ls_job_step_source(e, j, &f.who);
-	} else {
-		f.who = w->info;
-		f.scope =
-			ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
-	}
+	f.kind = LS_KIND_HANG;
+	f.detector = LS_DETECT_STALLS;
 	return f;
 }
 
@@ -259,40 +229,23 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 	ls_findings_tell(e, f, event, now_us);
 }
 
-/* What a cause other than the measured ones says of itself. */
-static void
-hang_diagnose(struct ls_finding *f, enum ls_cause cause)
-{
-	double sure = cause == LS_CAUSE_UNEXPLAINED ? 1 : LS_CONFIDENCE_MAX;
-
-	f->diagnosis = (struct ls_diagnosis){ .count = 1, .ceiling = sure };
-	f->diagnosis.hypotheses[0] = (struct ls_hypothesis){ cause, sure, 1 };
-}
-
 void
 ls_hang_take(struct ls_engine *e, struct ls_job *j, const struct ls_engine_hang *seen)
 {
 	double still_s = (double)(seen->t_us - seen->since_us) * 1e-6;
 	const struct ls_engine_worker *w =
 		seen->count == 1 ? ls_job_rank(e, j, seen->ranks[0]) : NULL;
+	struct ls_evidence *row;
 	struct ls_finding f;
 
 	j->hang.look_us = seen->t_us;
 	if (j->detect.judged < LS_LOOK || !(j->detect.step_s > 0))
 		return; /* stored, but of steps that were not read: there is no median to measure it by */
 	f = hang_subject(e, j, w);
-	f.evidence[0] = (struct ls_evidence){ .metric = "standstill_s",
-		.unit = "s",
-		.signal = LS_SIGNAL_COLLECTIVE,
-		.subject = still_s,
-		.p10 = NAN,
-		.p50 = j->detect.step_s,
-		.p90 = NAN,
-		.peers = seen->waiting,
-		.robust_z = NAN,
-		.role = LS_EVIDENCE_SUPPORTS };
-	f.evidence_count = 1;
-	hang_diagnose(&f, hang_cause(e, j, seen));
+	row = ls_findings_row(&f, "standstill_s", "s", still_s, j->detect.step_s);
+	row->peers = seen->waiting;
+	row->role = LS_EVIDENCE_SUPPORTS;
+	f.diagnosis = ls_cause_alone(hang_cause(e, j, seen), 1);
 	hang_tell(e, j, &f, seen->step, seen->since_us, still_s, seen->t_us);
 }
 
@@ -331,14 +284,7 @@ ls_hang_look(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 static double
 hang_own(const struct ls_cell *c)
 {
-	static const enum ls_phase masked[] = { LS_PHASE_CHECKPOINT, LS_PHASE_EVAL,
-		LS_PHASE_COMPILE };
-	double own = (double)c->own_s;
-
-	for (size_t p = 0; p < sizeof(masked) / sizeof(masked[0]); p++)
-		if (!isnan(c->phase_s[masked[p]]))
-			own -= (double)c->phase_s[masked[p]];
-	return own;
+	return (double)c->own_s - ls_steps_phases_s(c, LS_PHASES_MASKED);
 }
 
 /* The one whose own work held the others up; SIZE_MAX: nobody, or (*ret_late > 1)
@@ -377,7 +323,7 @@ ls_hang_is_row(struct ls_job *j, const struct ls_live_row *r)
 		if (c == NULL || n == j->room.capacity)
 			continue;
 		own[n++] = (double)c->own_s;
-		masked = fmax(masked, (double)c->own_s - hang_own(c));
+		masked = fmax(masked, ls_steps_phases_s(c, LS_PHASES_MASKED));
 	}
 	/* What most do themselves is no hang, nor what one does that is known to take
 	 * long. */
@@ -410,12 +356,12 @@ ls_hang_judge_row(struct ls_engine *e, struct ls_job *j, const struct ls_live_ro
 		ls_cause_diagnose(f.evidence, f.evidence_count, lost_s, g.counters_ripe,
 			false, &f.diagnosis);
 	if (slot == SIZE_MAX)
-		hang_diagnose(&f,
-			late > 1 ? LS_CAUSE_UNEXPLAINED : LS_CAUSE_COLLECTIVE_HANG);
+		f.diagnosis = ls_cause_alone(
+			late > 1 ? LS_CAUSE_UNEXPLAINED : LS_CAUSE_COLLECTIVE_HANG, 1);
 	else if (f.diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED ||
 		(f.diagnosis.hypotheses[0].cause == LS_CAUSE_STOPPED &&
 			ls_evidence_ran(e, j, slot, r->row.begin_us, now_us)))
-		hang_diagnose(&f, LS_CAUSE_NOT_ENTERED);
+		f.diagnosis = ls_cause_alone(LS_CAUSE_NOT_ENTERED, 1);
 	hang_tell(e, j, &f, r->row.step, r->row.begin_us, lost_s, now_us);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/detect/onset.h"
+#include "collector/engine/residual/stats.h"
 
 #include <math.h>
 
@@ -12,21 +13,16 @@ static double
 onset_squares(const double *v, size_t n, size_t at, double *ret_mean,
 	double *ret_explained)
 {
-	double x = 0, y = 0, xx = 0, xy = 0, yy = 0, m = (double)n;
+	struct ls_stats_line l = { 0 };
+	double up;
 
-	for (size_t i = 0; i < n; i++) {
-		double on = i < at ? 0 : (double)(i - at) + 0.5;
-
-		x += on;
-		y += v[i];
-		xx += on * on;
-		xy += on * v[i];
-		yy += v[i] * v[i];
-	}
-	xy = fmax(xy - x * y / m, 0);
-	*ret_mean = y / m;
-	*ret_explained = xy * xy / (xx - x * x / m);
-	return yy - y * y / m;
+	for (size_t i = 0; i < n; i++)
+		ls_stats_line_add(&l, i < at ? 0 : (double)(i - at) + 0.5, v[i]);
+	l = ls_stats_line_about_mean(&l);
+	up = fmax(l.xy, 0);
+	*ret_mean = l.y / l.n;
+	*ret_explained = up * up / l.xx;
+	return l.yy;
 }
 
 /* What one step up in window `at` leaves over; *ret_part: so much of that window is before it. */

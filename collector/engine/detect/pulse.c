@@ -102,25 +102,19 @@ pulse_gather(struct ls_pulse_from *from, const struct ls_pulse *p,
 	from->steps += LS_BLOCK;
 	pulse_add(&from->now, m, (double)LS_BLOCK / (double)from->steps);
 	from->last = (double)(p->first_step - from->step);
-	from->n++;
-	from->x += from->last;
-	from->y += m->step_s;
-	from->xx += from->last * from->last;
-	from->xy += from->last * m->step_s;
-	from->yy += m->step_s * m->step_s;
+	ls_stats_line_add(&from->line, from->last, m->step_s);
 	from->newest_s = m->mean_s;
 }
 
 double
 ls_pulse_slope(const struct ls_pulse *p)
 {
-	const struct ls_pulse_from *f = &p->since;
-	double xx = f->xx - f->x * f->x / f->n, xy = f->xy - f->x * f->y / f->n;
-	double slope = xy / xx, rest = f->yy - f->y * f->y / f->n - slope * xy;
-	double grown = f->y / f->n + slope * (f->last - f->x / f->n) - p->base.step_s;
+	const struct ls_stats_line l = ls_stats_line_about_mean(&p->since.line);
+	double slope = l.xy / l.xx, rest = l.yy - slope * l.xy, last = p->since.last;
+	double grown = l.y / l.n + slope * (last - l.x / l.n) - p->base.step_s;
 
-	return f->n > 2 && xx > 0 && slope * f->last >= LS_HALF * grown &&
-			slope * sqrt(xx) >= LS_FAR * sqrt(fmax(rest, 0) / (f->n - 2))
+	return l.n > 2 && l.xx > 0 && slope * last >= LS_HALF * grown &&
+			slope * sqrt(l.xx) >= LS_FAR * sqrt(fmax(rest, 0) / (l.n - 2))
 		? slope
 		: 0;
 }
@@ -145,24 +139,24 @@ pulse_count(struct ls_pulse *p, const struct ls_pulse_means *m)
 
 bool
 ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
-	const struct ls_pulse_sample *s)
+	const struct ls_blame_step *totals, bool found, double explained_s)
 {
 	struct ls_pulse_means m;
 	double noise;
 
-	if (!(s->duration_s > 0))
+	if (!(totals->duration_s > 0))
 		return false;
 	if (p->n == 0) {
 		p->first_step = row->step;
 		p->first_us = row->begin_us;
 	}
-	p->mean_times[p->n] = s->mean_s;
-	p->times[p->n++] = s->duration_s;
-	p->spoilt |= s->found;
-	p->explained_s = fmax(p->explained_s, s->explained_s);
+	p->mean_times[p->n] = totals->mean_s;
+	p->times[p->n++] = totals->duration_s;
+	p->spoilt |= found;
+	p->explained_s = fmax(p->explained_s, explained_s);
 	pulse_cells(p, row);
-	if (!isnan(s->least_s)) {
-		p->sum.least_s += s->least_s;
+	if (!isnan(totals->wait_min_s)) {
+		p->sum.least_s += totals->wait_min_s;
 		p->least_n++;
 	}
 	if (p->n < LS_BLOCK)

@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "collector/engine/join/steps.h"
+#include "collector/engine/residual/stats.h"
 
 #define LS_PULSE_WORKERS 32
 
@@ -40,23 +41,15 @@ struct ls_pulse_means {
 	double work; /* 0 = not told */
 };
 
-/* A closed step. */
-struct ls_pulse_sample {
-	double duration_s, mean_s; /* median and mean over workers */
-	bool found; /* another finding holds it up */
-	double explained_s; /* a suspect's own work does, by so much */
-	double least_s; /* least wait of a worker; NaN = not known */
-};
-
 /* Since when, and what it was like since then. */
 struct ls_pulse_from {
 	uint64_t step, steps; /* steps: in `now`; 0 = none */
 	int64_t t_us;
 	struct ls_pulse_means now;
 	double newest_s; /* mean_s of the newest block */
-	/* of n blocks, for a line: sums of x, steps from `step` to the block, and of y,
-	 * its step_s; the newest x */
-	double n, x, y, xx, xy, yy, last;
+	/* a point for each block: steps from `step` to the block, its step_s */
+	struct ls_stats_line line;
+	double last; /* x of the newest */
 };
 
 struct ls_pulse {
@@ -78,11 +71,12 @@ struct ls_pulse {
 };
 
 /*
- * Takes one closed step. True when a block ended with it: `on`, `base` and `since` are
- * then up to date.
+ * Takes one closed step. found: another finding holds it up; explained_s: a suspect's own
+ * work does, by so much. True when a block ended with it: `on`, `base` and `since` are then
+ * up to date.
  */
 bool ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
-	const struct ls_pulse_sample *s);
+	const struct ls_blame_step *totals, bool found, double explained_s);
 
 /*
  * How much longer each step takes than the step before, in seconds, if the steps since

@@ -170,18 +170,18 @@ rhythm_phase(const struct ls_rhythm_event *const *event, size_t n,
 	*ret_ratio = all > 0 ? sum[*ret_phase] / all : 0;
 }
 
+/* The place of a worker's period: its own, or a free one; NULL: there is none. */
 static struct ls_rhythm_period *
-rhythm_find(struct ls_rhythm *r, uint32_t slot, bool make)
+rhythm_place(struct ls_rhythm *r, uint32_t slot)
 {
 	struct ls_rhythm_period *room = NULL;
 
-	for (size_t i = 0; i < LS_RHYTHM_PERIODS; i++) {
+	for (size_t i = LS_RHYTHM_PERIODS; i-- > 0;)
 		if (r->period[i].on && r->period[i].slot == slot)
 			return &r->period[i];
-		if (!r->period[i].on && !r->period[i].told && room == NULL)
+		else if (!r->period[i].on && !r->period[i].told)
 			room = &r->period[i];
-	}
-	return make ? room : NULL;
+	return room;
 }
 
 const struct ls_rhythm_period *
@@ -211,7 +211,7 @@ rhythm_periodic(struct ls_rhythm *r, double step_s)
 	p.excess_s = excess / (double)(gaps + 1);
 	if (p.excess_s < LS_NOTHING * p.steps * step_s)
 		return;
-	known = rhythm_find(r, p.slot, true);
+	known = rhythm_place(r, p.slot);
 	if (known == NULL)
 		return;
 	p.first_step = known->on ? known->first_step : event[gaps]->step;
@@ -219,7 +219,6 @@ rhythm_periodic(struct ls_rhythm *r, double step_s)
 	p.told = known->told;
 	p.events = known->on ? known->events + 1 : gaps + 1;
 	p.last_step = event[0]->step;
-	p.last_us = event[0]->t_us;
 	rhythm_phase(event, gaps + 1, &p.phase, &p.phase_ratio);
 	*known = p;
 }

@@ -56,7 +56,7 @@ struct ls_rhythm_period {
 	uint32_t slot;
 	double steps, seconds; /* the period */
 	uint64_t first_step, last_step;
-	int64_t first_us, last_us;
+	int64_t first_us;
 	uint64_t events; /* since it is one */
 	double excess_s; /* mean of events */
 	enum ls_phase phase; /* of the newest ones, if one phase has most of it; */

@@ -71,6 +71,15 @@ ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *of,
 	return 0;
 }
 
+/* The i-th worker that is looked at, in a step; NULL: it is not there. */
+static const struct ls_cell *
+stage_cell(const struct ls_stage *st, size_t i, const struct ls_cell *cells, size_t n)
+{
+	uint32_t slot = st->worker[i];
+
+	return slot < n && cells[slot].present ? &cells[slot] : NULL;
+}
+
 /* Own work of the stage in a step, and the work it did. */
 static void
 stage_measure(struct ls_stage *st, const struct ls_cell *cells, size_t n)
@@ -79,10 +88,9 @@ stage_measure(struct ls_stage *st, const struct ls_cell *cells, size_t n)
 	size_t known = 0, told = 0;
 
 	for (size_t i = 0; i < st->workers; i++) {
-		const struct ls_cell *c =
-			st->worker[i] < n ? &cells[st->worker[i]] : NULL;
+		const struct ls_cell *c = stage_cell(st, i, cells, n);
 
-		if (c == NULL || !c->present)
+		if (c == NULL)
 			continue;
 		own[known++] = (double)c->own_s;
 		if (!isnan(c->work)) {
@@ -145,13 +153,10 @@ stage_most(const struct ls_stage *st, const struct ls_cell *cells, size_t n,
 	size_t known = 0, late = 0;
 
 	for (size_t i = 0; i < st->workers; i++) {
-		const struct ls_cell *c =
-			st->worker[i] < n ? &cells[st->worker[i]] : NULL;
+		const struct ls_cell *c = stage_cell(st, i, cells, n);
 
-		if (c == NULL || !c->present)
-			continue;
-		known++;
-		late += (double)c->own_s - usual_s >= LS_HALF * excess_s;
+		known += c != NULL;
+		late += c != NULL && (double)c->own_s - usual_s >= LS_HALF * excess_s;
 	}
 	return known > 0 && (double)late >= LS_MOST * (double)known;
 }

@@ -68,39 +68,26 @@ attention_peers(struct attention *a, const struct ls_job *j, size_t slot)
 	}
 }
 
-static size_t
-attention_slot(const struct attention *a, const struct ls_job *j,
-	const struct ls_finding *f)
-{
-	for (size_t s = 0; s < j->count; s++) {
-		const struct ls_worker_info *info = &a->e->workers[j->slots[s]].info;
-
-		if (info->rank == f->who.rank && strcmp(info->host, f->who.host) == 0)
-			return s;
-	}
-	return SIZE_MAX;
-}
-
 static void
 attention_findings(struct attention *a)
 {
-	size_t i, slot, tries = 0;
+	size_t tries = 0;
 
-	for (i = a->e->finding_count; i > 0 && a->count < a->max; i--) {
+	for (size_t i = a->e->finding_count; i > 0 && a->count < a->max; i--) {
 		const struct ls_finding *f = &a->e->findings[i - 1];
-		const struct ls_job *j;
+		const struct ls_job *j = ls_engine_find_job(a->e, f->who.job);
+		const struct ls_engine_worker *w;
 
 		if (!ls_finding_is_open(f) ||
 			(f->scope != LS_SCOPE_HOST && f->scope != LS_SCOPE_RANK))
 			continue;
 		if (++tries > ATTENTION_FINDINGS_MAX)
 			break;
-		j = ls_engine_find_job(a->e, f->who.job);
-		slot = j != NULL ? attention_slot(a, j, f) : SIZE_MAX;
-		if (slot == SIZE_MAX)
+		w = j != NULL ? ls_job_worker(a->e, j, &f->who) : NULL;
+		if (w == NULL)
 			continue; /* it reports no more: there is nothing to look at */
 		(void)attention_add(a, f->who.host, f->who.job, "finding %s", f->id);
-		attention_peers(a, j, slot);
+		attention_peers(a, j, w->slot);
 	}
 }
 

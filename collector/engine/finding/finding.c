@@ -108,40 +108,34 @@ ls_finding_same_subject(const struct ls_finding *a, const struct ls_finding *b)
 	}
 }
 
-/* What an id is made of, besides job and occurrence; a link's ends in order of rank. */
+/* What an id is made of, besides job and occurrence; a link's ends in order of rank.
+ * As snprintf. */
 static int
 finding_subject_text(const struct ls_finding *f, char *dst, size_t size)
 {
 	bool swap = f->scope == LS_SCOPE_LINK && f->peer_rank < f->who.rank;
 	const char *first = swap ? f->peer_host : f->who.host;
-	int n;
 
 	switch (f->scope) {
 	case LS_SCOPE_JOB:
-		n = snprintf(dst, size, "%c%d", 0, -1);
-		break;
+		return snprintf(dst, size, "%c%d", 0, -1);
 	case LS_SCOPE_SLICE:
-		n = snprintf(dst, size, "%s%c%d", f->who.slice, 0, -1);
-		break;
+		return snprintf(dst, size, "%s%c%d", f->who.slice, 0, -1);
 	case LS_SCOPE_GROUP:
 	case LS_SCOPE_SHARD:
-		n = snprintf(dst, size, "%s%c%s%c%d", ls_group_way_name(f->way), 0,
+		return snprintf(dst, size, "%s%c%s%c%d", ls_group_way_name(f->way), 0,
 			f->group, 0, -1);
-		break;
 	case LS_SCOPE_LINK:
-		n = snprintf(dst, size, "%s%c%d%c%s%c%d", first, 0,
+		return snprintf(dst, size, "%s%c%d%c%s%c%d", first, 0,
 			swap ? f->peer_rank : f->who.rank, 0,
 			swap ? f->who.host : f->peer_host, 0,
 			swap ? f->who.rank : f->peer_rank);
-		break;
 	case LS_SCOPE_HOST:
 	case LS_SCOPE_RANK:
 	case LS_SCOPE_COUNT:
 	default:
-		n = snprintf(dst, size, "%s%c%d", first, 0, f->who.rank);
-		break;
+		return snprintf(dst, size, "%s%c%d", first, 0, f->who.rank);
 	}
-	return n < 0 || (size_t)n >= size ? -LS_ELIMIT : n;
 }
 
 int
@@ -160,8 +154,8 @@ ls_finding_make_id(const struct ls_finding *f, unsigned more,
 		return -LS_ELIMIT;
 	len = (size_t)n;
 	n = finding_subject_text(f, text + len, sizeof(text) - len);
-	if (n < 0)
-		return n;
+	if (n < 0 || (size_t)n >= sizeof(text) - len)
+		return -LS_ELIMIT;
 	len += (size_t)n;
 	n = snprintf(text + len, sizeof(text) - len, "%c%u%s", 0, f->occurrence,
 		f->kind == LS_KIND_HANG			   ? " hang"
@@ -215,18 +209,15 @@ finding_render_evidence(const struct ls_evidence *e, size_t n)
 {
 	static const char *const roles[] = { "context", "supports", "excludes",
 		"not_measured" };
-	char id[24];
-	json_t *row;
-
-	(void)snprintf(id, sizeof(id), "e%zu", n + 1);
-	row = json_pack("{s:s, s:s, s:s, s:o, s:{s:o, s:o, s:o, s:I}, s:o, s:s}", "id",
-		id, "metric", e->metric, "unit", e->unit, "subject",
-		ls_json_real(e->subject), "peers", "p10", ls_json_real(e->p10), "p50",
-		ls_json_real(e->p50), "p90", ls_json_real(e->p90), "n",
-		(json_int_t)e->peers, "robust_z", ls_json_real(e->robust_z), "role",
-		roles[e->role]);
-	if (row != NULL && e->role == LS_EVIDENCE_EXCLUDES)
-		(void)json_object_set_new(row, "excludes",
+	json_t *row =
+		json_pack("{s:o, s:s, s:s, s:o, s:{s:o, s:o, s:o, s:I}, s:o, s:s}",
+			"id", json_sprintf("e%zu", n + 1), "metric", e->metric, "unit",
+			e->unit, "subject", ls_json_real(e->subject), "peers", "p10",
+			ls_json_real(e->p10), "p50", ls_json_real(e->p50), "p90",
+			ls_json_real(e->p90), "n", (json_int_t)e->peers, "robust_z",
+			ls_json_real(e->robust_z), "role", roles[e->role]);
+	if (e->role == LS_EVIDENCE_EXCLUDES)
+		ls_json_set(&row, "excludes",
 			json_pack("[s]", ls_cause_info(e->excludes)->name));
 	return row;
 }
@@ -254,14 +245,11 @@ static json_t *
 finding_render_because(const struct ls_finding *f)
 {
 	json_t *because = json_array();
-	char id[24];
 
-	for (size_t i = 0; i < f->evidence_count; i++) {
-		if (f->evidence[i].role != LS_EVIDENCE_SUPPORTS)
-			continue;
-		(void)snprintf(id, sizeof(id), "e%zu", i + 1);
-		(void)json_array_append_new(because, json_string(id));
-	}
+	for (size_t i = 0; i < f->evidence_count; i++)
+		if (f->evidence[i].role == LS_EVIDENCE_SUPPORTS)
+			(void)json_array_append_new(because,
+				json_sprintf("e%zu", i + 1));
 	for (size_t i = 1; i < json_array_size(f->said); i++)
 		(void)json_array_append_new(because, json_sprintf("e%zu", i));
 	return because;
@@ -429,9 +417,7 @@ static json_t *
 finding_render_impact(const struct ls_finding *f)
 {
 	bool known = f->chips > 0;
-	json_t *impact;
-
-	impact = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:n, s:s}",
+	json_t *impact = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:n, s:s}",
 		"step_time_s", ls_json_real(f->step_s), "step_time_without_s",
 		ls_json_real(f->without_s), "step_time_before_s",
 		ls_json_real(f->before_s), "blame_s",
@@ -451,12 +437,8 @@ finding_render_impact(const struct ls_finding *f)
 			? "step_time_v1"
 			: f->estimate == LS_MODE_LATENESS ? "lateness_v1"
 							  : "wait_residual_v1");
-	if (f->replica && impact != NULL &&
-		json_object_set_new(impact, "share_ratio",
-			ls_json_number(f->share, 3)) != 0) {
-		json_decref(impact);
-		return NULL;
-	}
+	if (f->replica)
+		ls_json_set(&impact, "share_ratio", ls_json_number(f->share, 3));
 	return impact;
 }
 
@@ -472,12 +454,9 @@ finding_render_quality(const struct ls_finding *f)
 							  : "wait",
 		"missing", finding_render_missing(f));
 
-	if (f->who.step_source != LS_STEP_MARKER && quality != NULL &&
-		json_object_set_new(quality, "step_confidence",
-			ls_json_number(f->who.step_confidence, 3)) != 0) {
-		json_decref(quality);
-		return NULL;
-	}
+	if (f->who.step_source != LS_STEP_MARKER)
+		ls_json_set(&quality, "step_confidence",
+			ls_json_number(f->who.step_confidence, 3));
 	return quality;
 }
 
@@ -522,14 +501,6 @@ finding_render_course(const struct ls_finding *f)
 		f->reopened > 0 || f->occurrence > 1);
 }
 
-static json_t *
-finding_render_links(const struct ls_finding *f)
-{
-	return json_pack("{s:o, s:o}", "self",
-		json_sprintf("/api/v1/findings/%s", f->id), "web",
-		json_sprintf("/#/f/%s", f->id));
-}
-
 /* The newest episode: from its begin to its end, if it is over. */
 static json_t *
 finding_episode(const struct ls_finding *f, bool over)
@@ -556,20 +527,17 @@ ls_finding_end_episode(struct ls_finding *f)
 }
 
 /* All of them, if it was ever reopened. */
-static int
-finding_add_episodes(const struct ls_finding *f, json_t *doc)
+static void
+finding_add_episodes(const struct ls_finding *f, json_t **doc)
 {
-	json_t *all;
+	json_t *all = json_copy(f->episodes);
 
-	if (json_array_size(f->episodes) == 0)
-		return 0;
-	all = json_copy(f->episodes);
-	if (json_array_append_new(all, finding_episode(f, !ls_finding_is_open(f))) !=
-		0) {
+	if (json_array_size(all) == 0) {
 		json_decref(all);
-		return -1;
+		return;
 	}
-	return json_object_set_new(doc, "episodes", all);
+	ls_json_append(&all, finding_episode(f, !ls_finding_is_open(f)));
+	ls_json_set(doc, "episodes", all);
 }
 
 /* What changes in a finding taken over from storage while nothing is known of it here.
@@ -578,79 +546,79 @@ static json_t *
 finding_render_state(const struct ls_finding *f)
 {
 	json_t *doc = json_deep_copy(f->json);
+	json_t *impact = json_object_get(doc, "impact");
 
 	ls_ignore(json_object_set_new(json_object_get(doc, "data_quality"), "reference",
 		ls_finding_is_open(f) ? json_string("before_restart") : json_null()));
-	if (json_object_set_new(doc, "status",
-		    json_string(ls_finding_status_name(f->status))) != 0 ||
-		json_object_set_new(doc, "updated_at", ls_json_time(f->updated_us)) !=
-			0 ||
-		json_object_set_new(doc, "cleared_at", ls_json_time(f->cleared_us)) !=
-			0 ||
-		json_object_set_new(doc, "last_step",
-			json_integer((json_int_t)f->last_step)) != 0 ||
-		(f->chip_hours > 0 &&
-			json_object_set_new(json_object_get(doc, "impact"),
-				"chip_hours_lost_total",
-				ls_json_real(f->chip_hours)) != 0) ||
-		finding_add_episodes(f, doc) != 0) {
+	ls_json_set(&doc, "status", json_string(ls_finding_status_name(f->status)));
+	ls_json_set(&doc, "updated_at", ls_json_time(f->updated_us));
+	ls_json_set(&doc, "cleared_at", ls_json_time(f->cleared_us));
+	ls_json_set(&doc, "last_step", json_integer((json_int_t)f->last_step));
+	if (f->chip_hours > 0 && doc != NULL &&
+		json_object_set_new(impact, "chip_hours_lost_total",
+			ls_json_real(f->chip_hours)) != 0) {
 		json_decref(doc);
 		return NULL;
 	}
 	return doc;
+}
+
+static json_t *
+finding_render_rows(const struct ls_finding *f)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < f->evidence_count; i++)
+		(void)json_array_append_new(rows,
+			finding_render_evidence(&f->evidence[i], i));
+	for (size_t i = 1; i < json_array_size(f->said); i++)
+		(void)json_array_append_new(rows,
+			finding_render_said(json_array_get(f->said, i), i));
+	return rows;
+}
+
+/* What it costs, why, and what to do. */
+static json_t *
+finding_render_why(const struct ls_finding *f)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:{s:s, s:i, s:o}, s:{s:o, s:o}}",
+		"impact", finding_render_impact(f), "evidence", finding_render_rows(f),
+		"hypotheses", finding_render_hypotheses(f), "actions",
+		ls_advice_render(f), "data_quality", finding_render_quality(f),
+		"provenance", "engine", LS_ENGINE_VERSION, "occurrence",
+		(int)f->occurrence, "window",
+		json_sprintf("steps %llu..%llu", (unsigned long long)f->since_step,
+			(unsigned long long)f->last_step),
+		"links", "self", json_sprintf("/api/v1/findings/%s", f->id), "web",
+		json_sprintf("/#/f/%s", f->id));
 }
 
 /* The whole of it. */
 static json_t *
 finding_render_all(const struct ls_finding *f)
 {
-	json_t *doc = finding_render_head(f), *evidence = json_array();
+	json_t *doc = finding_render_head(f);
 
-	for (size_t i = 0; i < f->evidence_count; i++)
-		(void)json_array_append_new(evidence,
-			finding_render_evidence(&f->evidence[i], i));
-	for (size_t i = 1; i < json_array_size(f->said); i++)
-		(void)json_array_append_new(evidence,
-			finding_render_said(json_array_get(f->said, i), i));
-	if (doc == NULL || json_object_update_new(doc, finding_render_course(f)) != 0 ||
-		json_object_set_new(doc, "impact", finding_render_impact(f)) != 0 ||
-		json_object_set_new(doc, "evidence", evidence) != 0 ||
-		json_object_set_new(doc, "hypotheses", finding_render_hypotheses(f)) !=
-			0 ||
-		json_object_set_new(doc, "actions", ls_advice_render(f)) != 0 ||
-		json_object_set_new(doc, "data_quality", finding_render_quality(f)) !=
-			0 ||
-		json_object_set_new(doc, "provenance",
-			json_pack("{s:s, s:i, s:o}", "engine", LS_ENGINE_VERSION,
-				"occurrence", (int)f->occurrence, "window",
-				json_sprintf("steps %llu..%llu",
-					(unsigned long long)f->since_step,
-					(unsigned long long)f->last_step))) != 0 ||
-		json_object_set_new(doc, "links", finding_render_links(f)) != 0 ||
-		finding_add_episodes(f, doc) != 0 ||
-		(f->diagnosis.count > 0 &&
-			f->diagnosis.hypotheses[0].cause == LS_CAUSE_INSIDE_PROGRAM &&
-			json_object_set_new(doc, "localised", json_false()) != 0)) {
-		json_decref(doc);
-		return NULL;
-	}
-	return doc;
+	if (json_object_update_new(doc, finding_render_course(f)) == 0 &&
+		json_object_update_new(doc, finding_render_why(f)) == 0)
+		return doc;
+	json_decref(doc);
+	return NULL;
 }
 
 /* Why it was cleared, if that is known; what an earlier time said goes. */
-static int
-finding_render_reason(const struct ls_finding *f, json_t *doc)
+static void
+finding_render_reason(const struct ls_finding *f, json_t **doc)
 {
 	bool part = f->part_of[0] != '\0';
 
-	ls_ignore(json_object_del(doc, "cleared_reason"));
-	ls_ignore(json_object_del(doc, "part_of"));
+	ls_ignore(json_object_del(*doc, "cleared_reason"));
+	ls_ignore(json_object_del(*doc, "part_of"));
 	if (ls_finding_is_open(f) || (!f->job_ended && !part))
-		return 0;
-	if (json_object_set_new(doc, "cleared_reason",
-		    json_string(part ? "part_of" : "job_ended")) != 0)
-		return -1;
-	return part ? json_object_set_new(doc, "part_of", json_string(f->part_of)) : 0;
+		return;
+	ls_json_set(doc, "cleared_reason", json_string(part ? "part_of" : "job_ended"));
+	if (part)
+		ls_json_set(doc, "part_of", json_string(f->part_of));
 }
 
 int
@@ -665,12 +633,13 @@ ls_finding_render(struct ls_finding *f)
 		f->onset_uncertainty_steps = f->uncertainty_steps;
 	}
 	doc = ls_finding_is_stored(f) ? finding_render_state(f) : finding_render_all(f);
+	finding_add_episodes(f, &doc);
+	if (f->diagnosis.count > 0 &&
+		f->diagnosis.hypotheses[0].cause == LS_CAUSE_INSIDE_PROGRAM)
+		ls_json_set(&doc, "localised", json_false());
+	finding_render_reason(f, &doc);
 	if (doc == NULL)
 		return -ENOMEM;
-	if (finding_render_reason(f, doc) != 0) {
-		json_decref(doc);
-		return -ENOMEM;
-	}
 	json_decref(f->json);
 	f->json = doc;
 	return 0;

@@ -204,15 +204,10 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	f.job_ended = finding_is_text(json, "cleared_reason", "job_ended");
 	f.last_step = (uint64_t)json_integer_value(json_object_get(json, "last_step"));
 	f.accounted_step = f.last_step;
-	f.steps_seen =
-		(uint64_t)json_integer_value(json_object_get(seen, "steps_seen"));
 	f.reopened = (uint32_t)json_integer_value(json_object_get(seen, "reopened"));
-	f.step_s = finding_get_number(impact, "step_time_s");
 	f.without_s = finding_get_number(impact, "step_time_without_s");
-	f.before_s = finding_get_number(impact, "step_time_before_s");
 	f.blame_s = finding_get_number(impact, "blame_s");
 	f.slowdown = finding_get_number(impact, "slowdown_ratio");
-	f.chips_lost = finding_get_number(impact, "chips_lost");
 	f.chip_hours = finding_get_number(impact, "chip_hours_lost_total");
 	f.told_s = finding_parse_told(json);
 	f.share = finding_get_number(impact, "share_ratio");

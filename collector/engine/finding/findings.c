@@ -24,13 +24,14 @@ ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event,
 		e->sink.finding(e->sink.arg, f->id, event, now_us, f->json);
 }
 
-static bool
-findings_id_taken(const struct ls_engine *e, const char *id)
+struct ls_finding *
+ls_findings_find(const struct ls_engine *e, const char *id)
 {
-	for (size_t i = 0; i < e->finding_count; i++)
-		if (strcmp(e->findings[i].id, id) == 0)
-			return true;
-	return false;
+	size_t i = e->finding_count;
+
+	while (i > 0 && strcmp(e->findings[i - 1].id, id) != 0)
+		i--;
+	return i > 0 ? &e->findings[i - 1] : NULL;
 }
 
 /* Room for one more finding: when all places are taken, the one cleared first is
@@ -66,7 +67,7 @@ findings_make_id(const struct ls_engine *e, struct ls_finding *f)
 
 	for (unsigned more = 0;; more++) {
 		rc = ls_finding_make_id(f, more, f->id);
-		if (rc != 0 || !findings_id_taken(e, f->id))
+		if (rc != 0 || ls_findings_find(e, f->id) == NULL)
 			return rc;
 	}
 }
@@ -94,14 +95,20 @@ ls_findings_is_known(const struct ls_finding *f, int64_t now_us)
 	return now_us / 1000 <= f->known_us / 1000; /* storage keeps milliseconds */
 }
 
-struct ls_finding *
-ls_findings_take(struct ls_engine *e, struct ls_finding *last,
+bool
+ls_findings_reopens(const struct ls_finding *last, int64_t now_us)
+{
+	return last != NULL && now_us - last->cleared_us < LS_ENGINE_US(LS_REOPEN_S);
+}
+
+/* Appends a new finding for the subject, or takes up the last one. NULL: no room. */
+static struct ls_finding *
+findings_take(struct ls_engine *e, struct ls_finding *last,
 	const struct ls_finding *subject, int64_t now_us)
 {
 	struct ls_finding f = *subject;
 
-	if (last != NULL && now_us - last->cleared_us < LS_ENGINE_US(LS_REOPEN_S) &&
-		ls_finding_end_episode(last) == 0) {
+	if (ls_findings_reopens(last, now_us) && ls_finding_end_episode(last) == 0) {
 		last->status = LS_FINDING_REOPENED;
 		last->job_ended = false;
 		last->part_of[0] = '\0';
@@ -124,55 +131,9 @@ ls_findings_take(struct ls_engine *e, struct ls_finding *last,
 	return &e->findings[e->finding_count++];
 }
 
-const char *
-ls_findings_begins(const struct ls_finding *f)
-{
-	return f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-}
-
-struct ls_finding *
-ls_findings_claim(struct ls_engine *e, const struct ls_finding *subject, uint64_t step,
-	int64_t t_us, uint32_t uncertainty_steps, int64_t now_us,
-	const char **ret_event)
-{
-	struct ls_finding *f = ls_findings_last(e, subject);
-
-	*ret_event = "updated";
-	if (f != NULL && ls_findings_is_known(f, now_us))
-		return NULL;
-	if (f != NULL && ls_finding_is_open(f))
-		return f;
-	f = ls_findings_take(e, f, subject, now_us);
-	if (f == NULL)
-		return NULL;
-	*ret_event = ls_findings_begins(f);
-	ls_findings_begin(f, step, t_us, uncertainty_steps);
-	return f;
-}
-
-bool
-ls_findings_is_due(const struct ls_finding *f, uint64_t step, int64_t now_us)
-{
-	return !ls_findings_is_known(f, now_us) &&
-		(step >= f->last_step + LS_FINDING_UPDATE_STEPS ||
-			now_us - f->updated_us >= LS_FINDING_UPDATE_US);
-}
-
-struct ls_finding
-ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j)
-{
-	struct ls_finding f = { .scope = LS_SCOPE_JOB,
-		.estimate = j->detect.mode,
-		.slowest_ratio = NAN,
-		.clock_err_s = NAN };
-
-	ls_job_step_source(e, j, &f.who);
-	memcpy(f.who.job, j->name, sizeof(f.who.job));
-	return f;
-}
-
-void
-ls_findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
+/* A finding that was just taken, since this step. */
+static void
+findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
 	uint32_t uncertainty_steps)
 {
 	size_t n = json_array_size(f->episodes);
@@ -201,6 +162,59 @@ ls_findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
 	f->born = f->gradual = f->intermittent = false;
 	f->slope_s = 0;
 	f->uncertainty_steps = uncertainty_steps;
+}
+
+struct ls_finding *
+ls_findings_claim(struct ls_engine *e, const struct ls_finding *subject, uint64_t step,
+	int64_t t_us, uint32_t uncertainty_steps, int64_t now_us,
+	const char **ret_event)
+{
+	struct ls_finding *f = ls_findings_last(e, subject);
+
+	*ret_event = "updated";
+	if (f != NULL && ls_findings_is_known(f, now_us))
+		return NULL;
+	if (f != NULL && ls_finding_is_open(f))
+		return f;
+	f = findings_take(e, f, subject, now_us);
+	if (f == NULL)
+		return NULL;
+	*ret_event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
+	findings_begin(f, step, t_us, uncertainty_steps);
+	return f;
+}
+
+bool
+ls_findings_is_due(const struct ls_finding *f, uint64_t step, int64_t now_us)
+{
+	return !ls_findings_is_known(f, now_us) &&
+		(step >= f->last_step + LS_FINDING_UPDATE_STEPS ||
+			now_us - f->updated_us >= LS_FINDING_UPDATE_US);
+}
+
+struct ls_finding
+ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j)
+{
+	struct ls_finding f = { .scope = LS_SCOPE_JOB,
+		.estimate = j->detect.mode,
+		.slowest_ratio = NAN,
+		.clock_err_s = NAN };
+
+	ls_job_step_source(e, j, &f.who);
+	memcpy(f.who.job, j->name, sizeof(f.who.job));
+	return f;
+}
+
+struct ls_finding
+ls_findings_of_worker(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_engine_worker *w)
+{
+	return (struct ls_finding){ .who = w->info,
+		.scope =
+			ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK,
+		.estimate = j->detect.mode,
+		.slowest_ratio = NAN,
+		.clock_err_s = NAN };
 }
 
 void
@@ -243,19 +257,20 @@ ls_findings_cost(const struct ls_engine *e, const struct ls_job *j,
 	ls_findings_account(f, f->blame_s, f->chips, step);
 }
 
-void
+struct ls_evidence *
 ls_findings_row(struct ls_finding *f, const char *metric, const char *unit,
-	double value)
+	double value, double usual)
 {
-	f->evidence[f->evidence_count++] =
-		(struct ls_evidence){ .signal = LS_SIGNAL_RHYTHM,
-			.metric = metric,
-			.unit = unit,
-			.subject = value,
-			.p10 = NAN,
-			.p50 = NAN,
-			.p90 = NAN,
-			.robust_z = NAN };
+	struct ls_evidence *row = &f->evidence[f->evidence_count++];
+
+	*row = (struct ls_evidence){ .metric = metric,
+		.unit = unit,
+		.subject = value,
+		.p10 = NAN,
+		.p50 = usual,
+		.p90 = NAN,
+		.robust_z = NAN };
+	return row;
 }
 
 void

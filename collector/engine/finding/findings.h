@@ -14,6 +14,9 @@
 
 #include "collector/engine/engine_state.h"
 
+/* The finding of this id, or NULL. */
+struct ls_finding *ls_findings_find(const struct ls_engine *e, const char *id);
+
 /* The newest finding about this subject, or NULL. */
 struct ls_finding *ls_findings_last(const struct ls_engine *e,
 	const struct ls_finding *subject);
@@ -26,15 +29,9 @@ struct ls_finding *ls_findings_open(const struct ls_engine *e,
 bool ls_findings_is_known(const struct ls_finding *f, int64_t now_us);
 
 /*
- * Appends a new finding for the subject, or takes up `last`, cleared less than 24 h
- * ago. NULL: no room. Its numbers are the caller's to fill in before it is told.
- */
-struct ls_finding *ls_findings_take(struct ls_engine *e, struct ls_finding *last,
-	const struct ls_finding *subject, int64_t now_us);
-
-/*
- * The finding about a subject, to be filled in and told (*ret_event): an open one, or one that begins with
- * this step, as ls_findings_take and ls_findings_begin. NULL: storage has told it already, or no room.
+ * The finding about a subject, to be filled in and told (*ret_event): an open one; or one that begins with
+ * this step, and within how many steps that is known: the last one again, if it was cleared less than 24 h
+ * ago, or a new one. The next cost counts from there. NULL: storage has told it already, or no room.
  */
 struct ls_finding *ls_findings_claim(struct ls_engine *e,
 	const struct ls_finding *subject, uint64_t step, int64_t t_us,
@@ -43,16 +40,15 @@ struct ls_finding *ls_findings_claim(struct ls_engine *e,
 /* Is it time to tell its numbers again? Not if storage has told it already. */
 bool ls_findings_is_due(const struct ls_finding *f, uint64_t step, int64_t now_us);
 
-/* Takes up a finding that is no more, or begins one: what to say of it. */
-const char *ls_findings_begins(const struct ls_finding *f);
+/* Would a claim open the newest finding about its subject again, rather than a new one? */
+bool ls_findings_reopens(const struct ls_finding *last, int64_t now_us);
 
 /* A finding about the job as a whole, to look for one by or to take. */
 struct ls_finding ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j);
 
-/* One that was just taken: since when, and within how many steps that is known; the
- * next cost counts from there. */
-void ls_findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
-	uint32_t uncertainty_steps);
+/* The same about one worker: of its host, if it is alone there. */
+struct ls_finding ls_findings_of_worker(const struct ls_engine *e,
+	const struct ls_job *j, const struct ls_engine_worker *w);
 
 /* What it says of its job in the newest step that shows it. */
 void ls_findings_present(const struct ls_engine *e, const struct ls_job *j,
@@ -66,9 +62,10 @@ void ls_findings_present(const struct ls_engine *e, const struct ls_job *j,
 void ls_findings_cost(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_finding *f, double step_s, double blame_s, uint64_t step);
 
-/* Adds a row of evidence that is compared with nobody; there must be room. */
-void ls_findings_row(struct ls_finding *f, const char *metric, const char *unit,
-	double value);
+/* Adds a row of evidence that is only told. There must be room. It is compared with what is usual (NaN:
+ * with nothing). The caller fills in the rest. */
+struct ls_evidence *ls_findings_row(struct ls_finding *f, const char *metric,
+	const char *unit, double value, double usual);
 
 /* The part of it that adds up: each step since the last one accounted cost so many
  * chips blame_s. */

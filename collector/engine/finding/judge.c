@@ -56,7 +56,7 @@ judge_keep(struct ls_job *j, struct ls_live_row *kept)
 	if (j->live_count == j->live_capacity)
 		judge_widen(j);
 	if (j->live_capacity == 0) {
-		ls_steps_drop(&j->steps, &kept->row);
+		ls_steps_give_back(&j->steps, &kept->row);
 		return;
 	}
 	slot = &j->live[j->live_head];
@@ -75,20 +75,15 @@ judge_keep(struct ls_job *j, struct ls_live_row *kept)
 static bool
 judge_masked(const struct ls_row *row)
 {
-	static const unsigned special[] = { LS_PHASE_CHECKPOINT, LS_PHASE_EVAL,
-		LS_PHASE_COMPILE };
 	size_t in = 0, present = 0;
 
 	for (size_t i = 0; i < row->cell_count; i++) {
-		float sum = 0;
+		const struct ls_cell *c = &row->cells[i];
 
-		if (!row->cells[i].present)
-			continue;
-		present++;
-		for (size_t p = 0; p < sizeof(special) / sizeof(special[0]); p++)
-			if (!isnan(row->cells[i].phase_s[special[p]]))
-				sum += row->cells[i].phase_s[special[p]];
-		in += (double)sum > LS_FEW * (double)row->cells[i].duration_s;
+		present += c->present;
+		in += c->present &&
+			ls_steps_phases_s(c, LS_PHASES_MASKED) >
+				LS_FEW * (double)c->duration_s;
 	}
 	return 2 * in > present;
 }
@@ -108,16 +103,15 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row)
 			continue;
 		c->late_s = (float)j->residuals[i].late_s;
 		if (w->warm == LS_DETECT_WARM && j->detect.ready) {
-			double residual = j->detect.mode == LS_MODE_LATENESS
-				? j->residuals[i].late_s
-				: j->residuals[i].wait_s;
+			double beyond_s = (j->detect.mode == LS_MODE_LATENESS
+							  ? j->residuals[i].late_s
+							  : j->residuals[i].wait_s) -
+				w->base_s;
 
-			c->blame_s = (float)fmax(residual - w->base_s, 0);
-			c->under_s = (float)fmin(residual - w->base_s, 0);
-			if (isnan(residual))
-				c->blame_s = NAN;
-			else if (residual - w->base_s > most)
-				most = residual - w->base_s;
+			c->blame_s = isnan(beyond_s) ? NAN : (float)fmax(beyond_s, 0);
+			c->under_s = (float)fmin(beyond_s, 0); /* NaN: 0 */
+			if (beyond_s > most)
+				most = beyond_s;
 		}
 	}
 	return j->detect.ready ? most : NAN;
@@ -125,16 +119,10 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row)
 
 /* Of whom a detector speaks, as a finding with nothing but its subject. */
 static struct ls_finding
-judge_subject(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who,
-	enum ls_detect_kind kind)
+judge_subject(const struct ls_engine *e, const struct ls_job *j, struct ls_suspect who)
 {
-	struct ls_finding f = who.net ? ls_judge_net_subject(e, j, who.at)
-				      : ls_judge_group_subject(e, j, who.at);
-
-	f.detector = kind;
-	f.estimate = j->detect.mode;
-	f.slowest_ratio = f.clock_err_s = NAN;
-	return f;
+	return who.net ? ls_judge_net_subject(e, j, who.at)
+		       : ls_judge_group_subject(e, j, who.at);
 }
 
 /* Decides of whom a new finding is to speak. */
@@ -266,15 +254,12 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 			ls_judge_net_is_link(e, j, who, ch, now_us);
 
 		f->kind = link ? LS_KIND_LINK : LS_KIND_JOB_SLOW;
-		f->diagnosis = (struct ls_diagnosis){ .count = 1 };
-		f->diagnosis.hypotheses[0] =
-			(struct ls_hypothesis){ link ? LS_CAUSE_COMMUNICATION
-						     : LS_CAUSE_INSIDE_PROGRAM,
-				LS_CONFIDENCE_MAX, 1 };
 		/* a worker that begins late makes the others wait in the same way */
-		if (ls_job_is_assumed(e, j))
-			f->diagnosis.hypotheses[0] =
-				(struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED, 1, 1 };
+		f->diagnosis =
+			ls_cause_alone(ls_job_is_assumed(e, j) ? LS_CAUSE_UNEXPLAINED
+					: link		       ? LS_CAUSE_COMMUNICATION
+					       : LS_CAUSE_INSIDE_PROGRAM,
+				1);
 		return;
 	}
 	f->counters_ripe = g.counters_ripe;
@@ -303,34 +288,31 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	struct ls_detect_channel *ch = who.net
 		? &j->detect.net[who.at].channel[kind]
 		: &j->detect.worker[who.at].channel[kind];
-	struct ls_finding subject = judge_subject(e, j, who, kind);
+	struct ls_finding subject = judge_subject(e, j, who);
 	struct ls_finding *f = ls_findings_last(e, &subject);
-	const char *event = "updated";
-	uint64_t accounted;
-	bool goes_on;
+	bool fresh = f == NULL || !ls_finding_is_open(f), goes_on;
+	uint64_t accounted = f == NULL ? 0 : f->accounted_step;
+	const char *event;
 
 	if ((f != NULL && ls_findings_is_known(f, now_us)) ||
-		ls_arbiter_is_of_net(j, who))
+		ls_arbiter_is_of_net(j, who) ||
+		(!fresh && ls_arbiter_is_of_earlier(j, who, f, kind)))
 		return;
-	if (f == NULL || !ls_finding_is_open(f)) {
-		f = ls_findings_take(e, f, &subject, now_us);
-		if (f == NULL)
-			return;
-		event = ls_findings_begins(f);
-		goes_on = kind == LS_DETECT_STALLS &&
-			ls_stall_goes_on(&f->stalls, &ch->ep);
-		if (goes_on)
-			ls_stall_join(&f->stalls, &ch->ep); /* it was not over */
+	goes_on = fresh && kind == LS_DETECT_STALLS && ls_findings_reopens(f, now_us) &&
+		ls_stall_goes_on(&f->stalls, &ch->ep);
+	if (goes_on)
+		ls_stall_join(&f->stalls, &ch->ep); /* it was not over */
+	f = ls_findings_claim(e, &subject,
+		j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
+			      : ch->ep.start_step - ch->ep.lasted,
+		ch->ep.start_us -
+			(int64_t)((double)ch->ep.lasted * j->detect.step_s * 1e6),
+		judge_uncertainty(kind, &ch->ep), now_us, &event);
+	if (f == NULL)
+		return;
+	if (fresh) {
 		f->counters_ripe = false;
 		f->kind = subject.kind;
-		accounted = f->accounted_step;
-		ls_findings_begin(f,
-			j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
-				      : ch->ep.start_step - ch->ep.lasted,
-			ch->ep.start_us -
-				(int64_t)((double)ch->ep.lasted * j->detect.step_s *
-					1e6),
-			judge_uncertainty(kind, &ch->ep));
 		f->gradual = ch->ep.gradual;
 		/* along a line from nothing: so far it has cost half of what it costs
 		 * now */
@@ -344,14 +326,12 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 					LS_DETECT_WARM +
 					(who.net ? 0
 						 : j->detect.worker[who.at].first_step);
-	} else if (ls_arbiter_is_of_earlier(j, who, f, kind)) {
-		return;
 	}
 	f->detector = kind;
 	f->estimate = j->detect.mode;
 	judge_refresh(e, j, f, who, ch, step, now_us);
 	ls_findings_tell(e, f, event, now_us);
-	if (!who.net && strcmp(event, "updated") != 0)
+	if (!who.net && fresh)
 		ls_judge_group_adopt(e, j, who.at, f, now_us);
 }
 
@@ -360,7 +340,7 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	enum ls_detect_kind kind, uint64_t step, int64_t now_us)
 {
 	const struct ls_detect_channel *ch = &ls_suspect_channels(j, who)[kind];
-	struct ls_finding subject = judge_subject(e, j, who, kind);
+	struct ls_finding subject = judge_subject(e, j, who);
 	struct ls_finding *f = ls_findings_open(e, &subject);
 
 	if (f != NULL && kind == LS_DETECT_STALLS && f->detector == kind)
@@ -389,11 +369,11 @@ static void
 judge_reopen(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	uint64_t step, int64_t now_us)
 {
-	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-		if (ls_suspect_channels(j, who)[k].level == LS_LEVEL_FINDING) {
-			judge_open(e, j, who, (enum ls_detect_kind)k, step, now_us);
-			return;
-		}
+	unsigned is = ls_judge_found(ls_suspect_channels(j, who));
+
+	if (is != 0)
+		judge_open(e, j, who, (enum ls_detect_kind)__builtin_ctz(is), step,
+			now_us);
 }
 
 /* Nothing is found of it any more. */
@@ -401,13 +381,13 @@ static void
 judge_end(struct ls_engine *e, struct ls_job *j, struct ls_suspect who, uint64_t step,
 	int64_t now_us)
 {
-	struct ls_finding subject = judge_subject(e, j, who, LS_DETECT_CHRONIC);
+	struct ls_finding subject = judge_subject(e, j, who);
 	struct ls_finding *f = ls_findings_open(e, &subject);
 
 	if (who.net)
 		j->detect.net[who.at].names = LS_NET_ALL;
 	else
-		ls_judge_group_leave(j, who.at);
+		j->detect.worker[who.at].way = LS_WAY_NONE;
 	if (f != NULL && !ls_arbiter_holds(e, j, f))
 		ls_findings_clear(e, f, step, now_us);
 }
@@ -426,14 +406,14 @@ judge_rename(struct ls_engine *e, struct ls_job *j, size_t at, uint64_t step,
 	if (j->detect.net[at].names != LS_NET_ALL ||
 		j->detect.judged % LS_FINDING_UPDATE_STEPS != 0)
 		return;
-	was = judge_subject(e, j, who, LS_DETECT_CHRONIC);
+	was = judge_subject(e, j, who);
 	f = ls_findings_open(e, &was);
 	if (!ls_judge_net_rename(e, j, at, now_us) && f != NULL)
 		return;
 	if (f != NULL && !ls_arbiter_holds(e, j, f))
 		ls_findings_clear(e, f, step, now_us);
 	judge_reopen(e, j, who, step, now_us);
-	is = judge_subject(e, j, who, LS_DETECT_CHRONIC);
+	is = judge_subject(e, j, who);
 	f = ls_findings_last(e, &was); /* the list may have moved */
 	if (f != NULL && f->cleared_us == now_us && ls_findings_open(e, &is) != NULL)
 		ls_findings_part_of(e, f, ls_findings_open(e, &is), now_us);
@@ -442,28 +422,20 @@ judge_rename(struct ls_engine *e, struct ls_job *j, size_t at, uint64_t step,
 /* Levels before the step against levels after it, of the channels of one suspect. */
 static void
 judge_channels(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
-	const bool was[LS_DETECT_KIND_COUNT], uint64_t step, int64_t now_us)
+	unsigned was, uint64_t step, int64_t now_us)
 {
-	const struct ls_detect_channel *channel = ls_suspect_channels(j, who);
-	bool any = false, any_was = false;
+	unsigned is = ls_judge_found(ls_suspect_channels(j, who));
 
-	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++) {
-		any |= channel[k].level == LS_LEVEL_FINDING;
-		any_was |= was[k];
-	}
-	if (any && !any_was)
+	if (is != 0 && was == 0)
 		judge_choose_subject(e, j, who, step, now_us);
-	else if (any && who.net)
+	else if (is != 0 && who.net)
 		judge_rename(e, j, who.at, step, now_us);
-	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++) {
-		if (channel[k].level != LS_LEVEL_FINDING)
-			continue;
-		if (was[k])
+	for (unsigned k = 0; k < LS_DETECT_KIND_COUNT; k++)
+		if ((is & was & 1u << k) != 0)
 			judge_update(e, j, who, (enum ls_detect_kind)k, step, now_us);
-		else
+		else if ((is & 1u << k) != 0)
 			judge_open(e, j, who, (enum ls_detect_kind)k, step, now_us);
-	}
-	if (any_was && !any)
+	if (was != 0 && is == 0)
 		judge_end(e, j, who, step, now_us);
 }
 
@@ -537,14 +509,6 @@ judge_skip(struct ls_engine *e, const struct ls_job *j, const struct ls_row *row
 	}
 }
 
-/* Was the channel a finding before this step? Remembered in one bit a channel. */
-static void
-judge_was(const struct ls_detect_channel *channel, bool was[LS_DETECT_KIND_COUNT])
-{
-	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-		was[k] = channel[k].level == LS_LEVEL_FINDING;
-}
-
 /* When a worker came, on a line where later is more; false: not known. */
 static bool
 judge_arrival(const struct ls_job *j, const struct ls_cell *c, double *ret_s)
@@ -593,7 +557,7 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 {
 	size_t n = row->cell_count < j->count ? row->cell_count : j->count;
 
-	for (size_t i = n; i < j->count; i++)
+	for (size_t i = j->replica.on ? 0 : n; i < j->count; i++)
 		j->residuals[i] = (struct ls_blame){ NAN, NAN, NAN, NAN, NAN, 0 };
 	if (!j->grouped) {
 		ls_blame_group(&j->room, j->roles.of, j->roles.count, j->count);
@@ -637,7 +601,6 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 {
 	struct ls_live_row kept = { .row = *row, .expected = expected };
 	bool masked = judge_masked(row), hang, judged, apart;
-	bool was[LS_DETECT_KIND_COUNT];
 	size_t regrouped;
 
 	if (e->reference != NULL && j->detect.judged == 0)
@@ -648,9 +611,12 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	apart = ls_judge_is_apart(e, j, row, &kept.totals);
 	j->apart += apart;
 	hang = !masked && !j->replica.on && ls_hang_is_row(j, &kept);
-	judged = !masked && !hang && !apart && (!j->replica.on || ls_replica_ready(j));
+	/* windows teach first what loads take */
+	judged = !masked && !hang && !apart &&
+		(!j->replica.on || j->replica.windows > LS_LOOK);
 	for (size_t i = 0; i < j->detect.net_count; i++)
-		judge_was(j->detect.net[i].channel, j->detect.net[i].was);
+		j->detect.net[i].was =
+			(uint8_t)ls_judge_found(j->detect.net[i].channel);
 	if (judged) {
 		judge_scales(e, j);
 		ls_detect_step(&j->detect, row->step, row->begin_us,
@@ -671,16 +637,13 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	ls_judge_identity(e, j, now_us);
 	if (!judged)
 		return;
-	for (size_t i = 0; i < j->count; i++) {
-		unsigned bits = j->detect.worker[i].was;
-
-		if ((bits | j->detect.worker[i].found) == 0)
-			continue; /* as most are */
-		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-			was[k] = (bits & 1u << k) != 0;
-		judge_channels(e, j, (struct ls_suspect){ .at = i }, was,
-			j->replica.on ? ls_replica_step(j, i) : row->step, now_us);
-	}
+	for (size_t i = 0; i < j->count; i++)
+		/* neither, as most are */
+		if ((j->detect.worker[i].was | j->detect.worker[i].found) != 0)
+			judge_channels(e, j, (struct ls_suspect){ .at = i },
+				j->detect.worker[i].was,
+				j->replica.on ? ls_replica_step(j, i) : row->step,
+				now_us);
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		judge_channels(e, j, (struct ls_suspect){ .net = true, .at = i },
 			j->detect.net[i].was, row->step, now_us);

@@ -42,7 +42,4 @@ bool ls_arbiter_is_of_earlier(const struct ls_job *j, struct ls_suspect who,
 bool ls_arbiter_is_of_other(const struct ls_engine *e, const struct ls_job *j,
 	size_t slot, const struct ls_finding *subject, enum ls_detect_kind kind);
 
-/* Is somebody found who explains that all steps take longer? */
-bool ls_arbiter_has_culprit(const struct ls_job *j);
-
 #endif

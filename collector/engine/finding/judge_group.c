@@ -9,19 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool
-ls_judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT])
+unsigned
+ls_judge_found(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT])
 {
+	unsigned found = 0;
+
 	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-		if (channel[k].level == LS_LEVEL_FINDING)
-			return true;
-	return false;
+		found |= (unsigned)(channel[k].level == LS_LEVEL_FINDING) << k;
+	return found;
 }
 
 bool
 ls_judge_is_found(const struct ls_job *j, size_t slot)
 {
-	return ls_judge_any_finding(j->detect.worker[slot].channel);
+	return ls_judge_found(j->detect.worker[slot].channel) != 0;
 }
 
 /* The ways in which workers are parted here, in the order in which equals are told. */
@@ -157,13 +158,6 @@ ls_judge_group_adopt(struct ls_engine *e, const struct ls_job *j, size_t slot,
 	}
 }
 
-void
-ls_judge_group_leave(struct ls_job *j, size_t slot)
-{
-	if (!ls_judge_is_found(j, slot))
-		j->detect.worker[slot].way = LS_WAY_NONE;
-}
-
 /* What the baselines of a worker have taken along since its first steps. */
 static double
 judge_group_grown(const struct ls_job *j, size_t slot)
@@ -272,7 +266,9 @@ struct ls_finding
 ls_judge_group_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
 	struct ls_finding f = { .kind = LS_KIND_STRAGGLER,
-		.who = e->workers[j->slots[slot]].info };
+		.who = e->workers[j->slots[slot]].info,
+		.slowest_ratio = NAN,
+		.clock_err_s = NAN };
 	unsigned way = j->detect.worker[slot].way;
 	const struct ls_job_groups *groups = ls_job_groups_of(j, way);
 
@@ -301,24 +297,25 @@ judge_group_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Names of the n hosts in room.index, once each. */
-static void
-judge_group_name_hosts(const struct ls_engine *e, const struct ls_job *j, size_t n,
-	struct ls_finding *f)
+void
+ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j, const uint32_t *of,
+	uint32_t group, struct ls_finding *f)
 {
 	uint32_t *host = j->room.index;
 	json_t *names = json_array();
+	size_t n = 0;
 
+	for (size_t i = 0; i < j->count; i++)
+		if (of[i] == group)
+			host[n++] = e->workers[j->slots[i]].host;
 	if (n > 1)
 		qsort(host, n, sizeof(*host), judge_group_compare);
 	f->member_hosts = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (i > 0 && host[i] == host[i - 1])
-			continue;
-		if (f->member_hosts++ < LS_FINDING_HOSTS_MAX)
+	for (size_t i = 0; i < n; i++)
+		if ((i == 0 || host[i] != host[i - 1]) &&
+			f->member_hosts++ < LS_FINDING_HOSTS_MAX)
 			ls_ignore(json_array_append_new(names,
 				json_string(e->hosts[host[i]].name)));
-	}
 	json_decref(f->members);
 	f->members = names;
 }
@@ -327,24 +324,8 @@ void
 ls_judge_group_members(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	struct ls_finding *f)
 {
-	size_t n = 0;
+	const struct ls_job_groups *g = ls_job_groups_of(j, f->way);
 
-	if (f->way == LS_WAY_NONE)
-		return;
-	for (size_t i = 0; i < j->count; i++)
-		if (ls_job_same_group(e, j, slot, i))
-			j->room.index[n++] = e->workers[j->slots[i]].host;
-	judge_group_name_hosts(e, j, n, f);
-}
-
-void
-ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j, const uint32_t *of,
-	uint32_t group, struct ls_finding *f)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < j->count; i++)
-		if (of[i] == group)
-			j->room.index[n++] = e->workers[j->slots[i]].host;
-	judge_group_name_hosts(e, j, n, f);
+	if (g != NULL)
+		ls_judge_hosts_of(e, j, g->of, g->of[slot], f);
 }

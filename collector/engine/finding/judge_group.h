@@ -15,10 +15,10 @@
 
 #include "collector/engine/engine_state.h"
 
-/* Is anything found of a worker? */
-bool ls_judge_any_finding(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT]);
+/* Channels that are findings, a bit each. */
+unsigned ls_judge_found(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT]);
 
-/* Of a worker: by any channel? */
+/* Is anything found of a worker? */
 bool ls_judge_is_found(const struct ls_job *j, size_t slot);
 
 /*
@@ -27,10 +27,6 @@ bool ls_judge_is_found(const struct ls_job *j, size_t slot);
  */
 void ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot,
 	uint64_t step, int64_t now_us);
-
-/* What found something of worker `slot` does so no more. If nothing else does, it is in
- * no group's finding any more. */
-void ls_judge_group_leave(struct ls_job *j, size_t slot);
 
 /* A group of which most members become slower little by little, more than the others differ: names
  * them (scales.h). */

@@ -47,8 +47,9 @@ judge_identity_tell(struct ls_engine *e, struct ls_job *j,
 	f->chips = ls_job_chips(e, j);
 	f->step_s = f->without_s = f->before_s = f->slowdown = f->chips_lost =
 		f->chip_hours = NAN;
-	f->diagnosis = (struct ls_diagnosis){ .count = 1, .ceiling = 1 };
-	f->diagnosis.hypotheses[0] = (struct ls_hypothesis){ LS_CAUSE_IDENTITY, 1, 1 };
+	f->diagnosis =
+		(struct ls_diagnosis){ .hypotheses = { { LS_CAUSE_IDENTITY, 1, 1 } },
+			.count = 1 };
 	ls_findings_present(e, j, f,
 		ls_row_shown(&ls_job_row(j, j->live_count - 1)->row));
 	f->workers = (uint32_t)expected;

@@ -7,22 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Phases whose growth names a cause, and under which name they stand in evidence. */
-static const struct {
-	enum ls_phase phase;
-	enum ls_signal signal;
-	enum ls_cause cause;
-	const char *metric;
-} judge_job_phases[] = {
-	{ LS_PHASE_INPUT_WAIT, LS_SIGNAL_INPUT, LS_CAUSE_INPUT, "phase.input_wait_s" },
-	{ LS_PHASE_H2D, LS_SIGNAL_H2D, LS_CAUSE_H2D, "phase.h2d_s" },
-	{ LS_PHASE_DISPATCH, LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH,
-		"phase.dispatch_s" },
-	{ LS_PHASE_COMPUTE, LS_SIGNAL_COMPUTE, LS_CAUSE_COMPUTE, "phase.compute_s" },
-	{ LS_PHASE_GC, LS_SIGNAL_GC, LS_CAUSE_GC, "phase.gc_s" },
-	{ LS_PHASE_SYNC_WAIT, LS_SIGNAL_WAIT, LS_CAUSE_INSIDE_PROGRAM,
-		"phase.sync_wait_s" },
-};
+/* Phases that are compared, in the order in which they are told. */
+static const enum ls_phase judge_job_phases[] = { LS_PHASE_INPUT_WAIT, LS_PHASE_H2D,
+	LS_PHASE_DISPATCH, LS_PHASE_COMPUTE, LS_PHASE_GC, LS_PHASE_SYNC_WAIT };
 
 /*
  * Each phase now beside what it was before, and the one that explains the growth.
@@ -32,27 +19,21 @@ static void
 judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 {
 	double grown = p->since.now.mean_s - p->base.mean_s;
-	struct ls_hypothesis best = { LS_CAUSE_UNEXPLAINED, 0, 0 };
+	double best = 0;
 
 	f->evidence_count = 0;
+	f->diagnosis = ls_cause_alone(LS_CAUSE_UNEXPLAINED, 1);
 	for (size_t i = 0; i < sizeof(judge_job_phases) / sizeof(judge_job_phases[0]);
 		i++) {
-		enum ls_phase phase = judge_job_phases[i].phase;
+		enum ls_phase phase = judge_job_phases[i];
+		const struct ls_cause_phase *of = ls_cause_phase(phase);
 		double more = p->since.now.phase_s[phase] - p->base.phase_s[phase];
-		struct ls_evidence *row = &f->evidence[f->evidence_count];
+		struct ls_evidence *row;
 
 		if (p->since.now.phase_s[phase] <= 0 && p->base.phase_s[phase] <= 0)
 			continue; /* nobody marks it */
-		*row = (struct ls_evidence){ .signal = judge_job_phases[i].signal,
-			.metric = judge_job_phases[i].metric,
-			.unit = "s",
-			.subject = p->since.now.phase_s[phase],
-			.p10 = NAN,
-			.p50 = p->base.phase_s[phase],
-			.p90 = NAN,
-			.per_step_s = 1,
-			.robust_z = NAN };
-		f->evidence_count++;
+		row = ls_findings_row(f, of->metric, "s", p->since.now.phase_s[phase],
+			p->base.phase_s[phase]);
 		/* the least wait: the others also wait for their peers, not only for the collective */
 		if (phase == LS_PHASE_SYNC_WAIT && !isnan(p->since.now.least_s))
 			more = p->since.now.least_s - p->base.least_s;
@@ -60,16 +41,11 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 			(phase == LS_PHASE_SYNC_WAIT && !whole))
 			continue;
 		row->role = LS_EVIDENCE_SUPPORTS;
-		if (more / grown > best.coverage)
-			best = (struct ls_hypothesis){ judge_job_phases[i].cause,
-				LS_CONFIDENCE_MAX * fmin(more / grown, 1),
-				more / grown };
+		if (more / grown > best) {
+			best = more / grown;
+			f->diagnosis = ls_cause_alone(of->cause, best);
+		}
 	}
-	f->diagnosis =
-		(struct ls_diagnosis){ .count = 1, .ceiling = LS_CONFIDENCE_MAX };
-	if (best.cause == LS_CAUSE_UNEXPLAINED)
-		best = (struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED, 1, 1 };
-	f->diagnosis.hypotheses[0] = best;
 }
 
 /* Correlation of own work with the work done (or with the fullest expert's load), over
@@ -77,7 +53,7 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 static double
 judge_job_work(const struct ls_job *j, bool load, double *ret_cv)
 {
-	double n = 0, sx = 0, sy = 0, sxx = 0, syy = 0, sxy = 0, vx, vy;
+	struct ls_stats_line l = { 0 };
 	size_t rows = j->live_count < LS_DETECT_WARM ? j->live_count : LS_DETECT_WARM;
 	size_t stride = (j->count + LS_PULSE_WORKERS - 1) / LS_PULSE_WORKERS;
 
@@ -85,26 +61,17 @@ judge_job_work(const struct ls_job *j, bool load, double *ret_cv)
 	for (size_t i = j->live_count - rows; i < j->live_count; i++) {
 		for (size_t s = 0; s < j->count; s += stride) {
 			const struct ls_cell *c = ls_row_cell(ls_job_row(j, i), s);
-			double x, y;
+			double x = c == NULL ? NAN : (double)(load ? c->load : c->work);
 
-			x = c == NULL ? NAN : (double)(load ? c->load : c->work);
-			if (isnan(x))
-				continue;
-			y = (double)c->own_s;
-			n++;
-			sx += x;
-			sy += y;
-			sxx += x * x;
-			syy += y * y;
-			sxy += x * y;
+			if (!isnan(x))
+				ls_stats_line_add(&l, x, (double)c->own_s);
 		}
 	}
-	vx = sxx - sx * sx / n;
-	vy = syy - sy * sy / n;
-	if (!(n > 1) || !(vx > 0) || !(vy > 0))
+	l = ls_stats_line_about_mean(&l);
+	if (!(l.n > 1) || !(l.xx > 0) || !(l.yy > 0))
 		return 0;
-	*ret_cv = sqrt(vx / n) / (sx / n);
-	return (sxy - sx * sy / n) / sqrt(vx * vy);
+	*ret_cv = sqrt(l.xx / l.n) / (l.x / l.n);
+	return l.xy / sqrt(l.xx * l.yy);
 }
 
 /* Own work follows the work done, which differs: each step waits for whoever has most
@@ -143,13 +110,13 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 		f->workers_used == f->workers && f->workers >= (uint32_t)j->world &&
 			!ls_job_is_assumed(e, j),
 		f);
-	ls_findings_row(f, "step_excess_s", "s", p->since.newest_s - p->base.mean_s);
+	ls_findings_row(f, "step_excess_s", "s", p->since.newest_s - p->base.mean_s,
+		NAN);
 	if (f->gradual)
-		ls_findings_row(f, "step_slope_s", "s", f->slope_s);
+		ls_findings_row(f, "step_slope_s", "s", f->slope_s, NAN);
 	if (judge_job_is_imbalance(j)) {
 		f->kind = LS_KIND_IMBALANCE;
-		f->diagnosis.hypotheses[0] = (struct ls_hypothesis){ LS_CAUSE_IMBALANCE,
-			LS_CONFIDENCE_MAX, 1 };
+		f->diagnosis = ls_cause_alone(LS_CAUSE_IMBALANCE, 1);
 	}
 }
 
@@ -224,17 +191,14 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	int64_t now_us)
 {
 	struct ls_pulse *p = &j->pulse;
-	bool was = p->on;
+	bool was = p->on, found = j->detect.open > 0;
 
 	/* somebody is found who explains it: that is told instead */
-	if (p->on && ls_arbiter_has_culprit(j)) {
+	if (p->on && found) {
 		judge_job_end(e, j, judge_job_culprit(e, j), row->row.step, now_us);
 		return;
 	}
-	if (!ls_pulse_step(p, &row->row,
-		    &(struct ls_pulse_sample){ row->totals.duration_s,
-			    row->totals.mean_s, ls_arbiter_has_culprit(j),
-			    j->detect.worst.own_s, row->totals.wait_min_s }))
+	if (!ls_pulse_step(p, &row->row, &row->totals, found, j->detect.worst.own_s))
 		return;
 	if (p->on)
 		judge_job_tell(e, j, was, row->row.step, now_us);

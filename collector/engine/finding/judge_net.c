@@ -24,40 +24,24 @@ judge_net_ends(const struct ls_engine *e, const struct ls_job *j,
 }
 
 struct ls_finding
-ls_judge_net_whom(const struct ls_engine *e, const struct ls_job *j, size_t at)
-{
-	const struct ls_detect_net *net = &j->detect.net[at];
-	struct ls_finding f = { .kind = LS_KIND_JOB_SLOW, .comm = true };
-
-	if (net->names == LS_NET_HOST) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[net->slot]];
-
-		f.kind = LS_KIND_STRAGGLER;
-		f.who = w->info;
-		f.scope =
-			ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK;
-		return f;
-	}
-	f.scope = net->names == LS_NET_LINK ? LS_SCOPE_LINK
-		: at > 0		    ? LS_SCOPE_SLICE
-					    : LS_SCOPE_JOB;
-	if (net->names == LS_NET_LINK) {
-		f.kind = LS_KIND_LINK;
-		judge_net_ends(e, j, net, &f);
-	}
-	memcpy(f.who.job, j->name, sizeof(f.who.job));
-	if (at > 0)
-		memcpy(f.who.slice, j->slices.names[at - 1], sizeof(f.who.slice));
-	return f;
-}
-
-struct ls_finding
 ls_judge_net_subject(const struct ls_engine *e, const struct ls_job *j, size_t at)
 {
-	struct ls_finding f = ls_judge_net_whom(e, j, at);
+	const struct ls_detect_net *net = &j->detect.net[at];
+	struct ls_finding f = ls_findings_of_job(e, j);
 
-	if (f.scope == LS_SCOPE_JOB || f.scope == LS_SCOPE_SLICE)
-		ls_job_step_source(e, j, &f.who);
+	f.kind = LS_KIND_JOB_SLOW;
+	f.scope = at > 0 ? LS_SCOPE_SLICE : LS_SCOPE_JOB;
+	if (at > 0)
+		memcpy(f.who.slice, j->slices.names[at - 1], sizeof(f.who.slice));
+	if (net->names == LS_NET_HOST) {
+		f = ls_findings_of_worker(e, j, &e->workers[j->slots[net->slot]]);
+		f.kind = LS_KIND_STRAGGLER;
+	} else if (net->names == LS_NET_LINK) {
+		f.kind = LS_KIND_LINK;
+		f.scope = LS_SCOPE_LINK;
+		judge_net_ends(e, j, net, &f);
+	}
+	f.comm = true;
 	return f;
 }
 

@@ -22,8 +22,6 @@
 #include "collector/engine/engine_state.h"
 
 /* The subject of a net's finding: what tells it from others, and with where steps come from. */
-struct ls_finding ls_judge_net_whom(const struct ls_engine *e, const struct ls_job *j,
-	size_t at);
 struct ls_finding ls_judge_net_subject(const struct ls_engine *e,
 	const struct ls_job *j, size_t at);
 

@@ -7,15 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-static struct ls_finding
-judge_slow_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot)
-{
-	return (struct ls_finding){ .who = e->workers[j->slots[slot]].info,
-		.estimate = j->detect.mode,
-		.slowest_ratio = NAN,
-		.clock_err_s = NAN };
-}
-
 /* What the finding says of the job, and what blame_s a step costs; earlier steps' cost
  * is kept. */
 static void
@@ -29,17 +20,7 @@ judge_slow_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_fin
 }
 
 /* What is a worker's duty now and then, and no fault of it. */
-static double
-judge_slow_duty(const struct ls_cell *c)
-{
-	double sum = 0;
-
-	if (!isnan(c->phase_s[LS_PHASE_CHECKPOINT]))
-		sum += (double)c->phase_s[LS_PHASE_CHECKPOINT];
-	if (!isnan(c->phase_s[LS_PHASE_EVAL]))
-		sum += (double)c->phase_s[LS_PHASE_EVAL];
-	return sum;
-}
+#define JUDGE_SLOW_DUTY (1u << LS_PHASE_CHECKPOINT | 1u << LS_PHASE_EVAL)
 
 /* Cell of a worker in the step that is `back` before the newest one; NULL if it is not
  * there. */
@@ -76,20 +57,17 @@ judge_slow_own(const struct ls_job *j, size_t slot)
 	double turn_s = judge_slow_turn(before, now) - judge_slow_turn(first, before);
 
 	own_s = fmax(own_s, turn_s); /* a NaN is not taken */
-	own_s -= judge_slow_duty(now);
-	return before == NULL ? own_s : own_s - judge_slow_duty(before);
+	own_s -= ls_steps_phases_s(now, JUDGE_SLOW_DUTY);
+	return before == NULL ? own_s
+			      : own_s - ls_steps_phases_s(before, JUDGE_SLOW_DUTY);
 }
 
 static double
 judge_slow_more(const struct ls_cell *now, const struct ls_cell *before, unsigned phase)
 {
-	double less = 0;
-
-	if (now == NULL || before == NULL || isnan(now->phase_s[phase]))
-		return 0;
-	if (!isnan(before->phase_s[phase]))
-		less = (double)before->phase_s[phase];
-	return (double)now->phase_s[phase] - less;
+	return now == NULL || before == NULL || isnan(now->phase_s[phase])
+		? 0
+		: (double)now->phase_s[phase] - ls_steps_phases_s(before, 1u << phase);
 }
 
 /* Which phase grew most, in the step or in the one before; or that it was none. */
@@ -148,49 +126,56 @@ judge_slow_sample(const struct ls_job *j)
 	return s;
 }
 
-/* Phases that name a cause when single steps are longer by them, and under which name
- * they stand in evidence. */
-static const struct {
-	enum ls_phase phase;
-	enum ls_signal signal;
-	enum ls_cause cause;
-	const char *metric;
-} judge_slow_causes[] = {
-	{ LS_PHASE_GC, LS_SIGNAL_GC, LS_CAUSE_GC, "phase.gc_s" },
-	{ LS_PHASE_COMPILE, LS_SIGNAL_COMPILE, LS_CAUSE_COMPILE, "phase.compile_s" },
-	{ LS_PHASE_INPUT_WAIT, LS_SIGNAL_INPUT, LS_CAUSE_INPUT, "phase.input_wait_s" },
-	{ LS_PHASE_H2D, LS_SIGNAL_H2D, LS_CAUSE_H2D, "phase.h2d_s" },
-	{ LS_PHASE_DISPATCH, LS_SIGNAL_DISPATCH, LS_CAUSE_DISPATCH,
-		"phase.dispatch_s" },
-	/* that it is work, not why */
-	{ LS_PHASE_COMPUTE, LS_SIGNAL_COMPUTE, LS_CAUSE_UNEXPLAINED,
-		"phase.compute_s" },
-};
-
 /* The phase that most of the events were in: its row, and the cause if it names one.
  * excess_s: of an event. */
 static void
 judge_slow_diagnose(struct ls_finding *f, enum ls_phase phase, double ratio,
 	double excess_s)
 {
-	struct ls_hypothesis why = { LS_CAUSE_UNEXPLAINED, 1, 1 };
+	const struct ls_cause_phase *of = ls_cause_phase(phase);
+	struct ls_evidence *row;
 
-	for (size_t i = 0; i < sizeof(judge_slow_causes) / sizeof(judge_slow_causes[0]);
-		i++) {
-		if (judge_slow_causes[i].phase != phase)
-			continue;
-		ls_findings_row(f, judge_slow_causes[i].metric, "s", ratio * excess_s);
-		f->evidence[f->evidence_count - 1].signal = judge_slow_causes[i].signal;
-		if (ratio < LS_EXPLAINS ||
-			judge_slow_causes[i].cause == LS_CAUSE_UNEXPLAINED)
-			break;
-		f->evidence[f->evidence_count - 1].role = LS_EVIDENCE_SUPPORTS;
-		why = (struct ls_hypothesis){ judge_slow_causes[i].cause,
-			LS_CONFIDENCE_MAX * fmin(ratio, 1), ratio };
-	}
-	f->diagnosis =
-		(struct ls_diagnosis){ .count = 1, .ceiling = LS_CONFIDENCE_MAX };
-	f->diagnosis.hypotheses[0] = why;
+	f->diagnosis = ls_cause_alone(LS_CAUSE_UNEXPLAINED, 1);
+	if (of == NULL)
+		return;
+	row = ls_findings_row(f, of->metric, "s", ratio * excess_s, NAN);
+	/* computing says that it is work, not why */
+	if (ratio < LS_EXPLAINS || phase == LS_PHASE_COMPUTE)
+		return;
+	row->role = LS_EVIDENCE_SUPPORTS;
+	f->diagnosis = ls_cause_alone(of->cause, ratio);
+}
+
+/* Nothing of this kind is seen any more. */
+static void
+judge_slow_end(struct ls_engine *e, const struct ls_job *j,
+	const struct ls_finding *subject, enum ls_detect_kind kind, uint64_t step,
+	int64_t now_us)
+{
+	struct ls_finding *f = ls_findings_open(e, subject);
+
+	if (f != NULL && f->detector == kind && !ls_arbiter_holds(e, j, f))
+		ls_findings_clear(e, f, step, now_us);
+}
+
+/* The finding of this kind, to be filled in and told; NULL: another claim, or storage, tells it. */
+static struct ls_finding *
+judge_slow_claim(struct ls_engine *e, const struct ls_job *j, size_t slot,
+	const struct ls_finding *subject, enum ls_detect_kind kind, uint64_t step,
+	int64_t t_us, double uncertainty, int64_t now_us, const char **ret_event)
+{
+	struct ls_finding *f = ls_arbiter_is_of_other(e, j, slot, subject, kind)
+		? NULL
+		: ls_findings_claim(e, subject, step, t_us,
+			  (uint32_t)fmin(uncertainty, 1e6), now_us, ret_event);
+
+	if (f == NULL)
+		return NULL;
+	f->kind = kind == LS_DETECT_PERIODIC ? LS_KIND_PERIODIC : LS_KIND_JOB_SLOW;
+	f->detector = kind;
+	f->comm = false;
+	f->evidence_count = 0;
+	return f;
 }
 
 static void
@@ -198,41 +183,32 @@ judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period
 	int64_t now_us)
 {
 	const struct ls_live_row *row = ls_job_row(j, j->live_count - 1);
-	struct ls_finding subject = judge_slow_worker(e, j, p->slot), *f;
+	struct ls_finding subject = ls_findings_of_worker(e, j,
+				  &e->workers[j->slots[p->slot]]),
+			  *f;
 	double blame_s = p->excess_s / p->steps;
 	const char *event;
 
-	subject.scope = ls_job_neighbours(e, j, &e->workers[j->slots[p->slot]]) == 1
-		? LS_SCOPE_HOST
-		: LS_SCOPE_RANK;
 	if (!p->on) {
 		p->told = false;
-		f = ls_findings_open(e, &subject);
-		if (f != NULL && f->detector == LS_DETECT_PERIODIC &&
-			!ls_arbiter_holds(e, j, f))
-			ls_findings_clear(e, f, row->row.step, now_us);
+		judge_slow_end(e, j, &subject, LS_DETECT_PERIODIC, row->row.step,
+			now_us);
 		return;
 	}
 	if (p->last_step != row->row.step)
 		return; /* nothing new */
-	if (ls_arbiter_is_of_other(e, j, p->slot, &subject, LS_DETECT_PERIODIC))
-		return;
-	f = ls_findings_claim(e, &subject, p->first_step, p->first_us,
-		(uint32_t)fmin(p->steps, 1e6), now_us, &event);
+	f = judge_slow_claim(e, j, p->slot, &subject, LS_DETECT_PERIODIC, p->first_step,
+		p->first_us, p->steps, now_us, &event);
 	if (f == NULL)
 		return;
 	p->told = true;
-	f->kind = LS_KIND_PERIODIC;
-	f->detector = LS_DETECT_PERIODIC;
-	f->comm = false;
 	f->period_steps = p->steps;
 	f->period_s = p->in_time ? p->seconds : 0;
 	f->slowest_ratio = 1 / p->steps;
-	f->evidence_count = 0;
-	ls_findings_row(f, "period_steps", "1", p->steps);
-	ls_findings_row(f, "period_s", "s", p->seconds);
-	ls_findings_row(f, "events", "1", (double)p->events);
-	ls_findings_row(f, "event_excess_s", "s", p->excess_s);
+	ls_findings_row(f, "period_steps", "1", p->steps, NAN);
+	ls_findings_row(f, "period_s", "s", p->seconds, NAN);
+	ls_findings_row(f, "events", "1", (double)p->events, NAN);
+	ls_findings_row(f, "event_excess_s", "s", p->excess_s, NAN);
 	judge_slow_diagnose(f, p->phase, p->phase_ratio, p->excess_s);
 	judge_slow_cost(e, j, f, j->detect.step_s + blame_s, blame_s, row->row.step);
 	/* A rhythm of steps is made by the program, and what it does outside of all
@@ -252,10 +228,7 @@ judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 
 	if (!r->on) {
 		r->told = false;
-		f = ls_findings_open(e, &subject);
-		if (f != NULL && f->detector == LS_DETECT_ROTATING &&
-			!ls_arbiter_holds(e, j, f))
-			ls_findings_clear(e, f, step, now_us);
+		judge_slow_end(e, j, &subject, LS_DETECT_ROTATING, step, now_us);
 		return;
 	}
 	if (r->last_step != step)
@@ -263,22 +236,16 @@ judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	f = ls_findings_open(e, &subject);
 	if (f != NULL && r->told && step < f->last_step + LS_FINDING_UPDATE_STEPS)
 		return;
-	if (ls_arbiter_is_of_other(e, j, SIZE_MAX, &subject, LS_DETECT_ROTATING))
-		return;
-	f = ls_findings_claim(e, &subject, r->first_step, r->first_us,
-		(uint32_t)fmin(LS_RHYTHM_ROTATING / r->events_ratio, 1e6), now_us,
-		&event);
+	f = judge_slow_claim(e, j, SIZE_MAX, &subject, LS_DETECT_ROTATING,
+		r->first_step, r->first_us, LS_RHYTHM_ROTATING / r->events_ratio,
+		now_us, &event);
 	if (f == NULL)
 		return;
 	r->told = true;
-	f->kind = LS_KIND_JOB_SLOW;
-	f->detector = LS_DETECT_ROTATING;
-	f->comm = false;
-	f->evidence_count = 0;
-	ls_findings_row(f, "event_steps_ratio", "1", r->events_ratio);
-	ls_findings_row(f, "event_workers", "1", (double)r->workers);
-	ls_findings_row(f, "event_most_one_worker_ratio", "1", r->most_ratio);
-	ls_findings_row(f, "event_excess_s", "s", r->cost_s / r->events_ratio);
+	ls_findings_row(f, "event_steps_ratio", "1", r->events_ratio, NAN);
+	ls_findings_row(f, "event_workers", "1", (double)r->workers, NAN);
+	ls_findings_row(f, "event_most_one_worker_ratio", "1", r->most_ratio, NAN);
+	ls_findings_row(f, "event_excess_s", "s", r->cost_s / r->events_ratio, NAN);
 	judge_slow_diagnose(f, r->phase, r->phase_ratio, r->cost_s / r->events_ratio);
 	judge_slow_cost(e, j, f, j->detect.step_s + r->cost_s, r->cost_s, step);
 	ls_findings_tell(e, f, event, now_us);

@@ -26,32 +26,16 @@ judge_stage_diagnose(const struct ls_stage *st, struct ls_finding *f)
 	bool more = ls_stage_is_imbalance(st);
 	double n = (double)st->channel.ep.steps;
 
-	f->evidence[0] = (struct ls_evidence){ .signal = LS_SIGNAL_OWN,
-		.metric = LS_EVIDENCE_OWN_WORK,
-		.unit = "s",
-		.subject = st->base_s + st->channel.ep.excess_s / n,
-		.p10 = NAN,
-		.p50 = st->base_s,
-		.p90 = NAN,
-		.per_step_s = 1,
-		.robust_z = NAN };
-	f->evidence[1] = (struct ls_evidence){ .signal = LS_SIGNAL_WORK,
-		.metric = "work",
-		.unit = "1",
-		.subject = st->base_work * (1 + st->work_sum / n),
-		.p10 = NAN,
-		.p50 = st->base_work,
-		.p90 = NAN,
-		.robust_z = NAN,
-		.role = more		       ? LS_EVIDENCE_SUPPORTS
-			: isnan(st->base_work) ? LS_EVIDENCE_NOT_MEASURED
-					       : LS_EVIDENCE_CONTEXT };
-	f->evidence_count = 2;
+	f->evidence_count = 0;
+	ls_findings_row(f, LS_EVIDENCE_OWN_WORK, "s",
+		st->base_s + st->channel.ep.excess_s / n, st->base_s);
+	ls_findings_row(f, "work", "1", st->base_work * (1 + st->work_sum / n),
+		st->base_work)
+		->role = more	       ? LS_EVIDENCE_SUPPORTS
+		: isnan(st->base_work) ? LS_EVIDENCE_NOT_MEASURED
+				       : LS_EVIDENCE_CONTEXT;
 	f->diagnosis =
-		(struct ls_diagnosis){ .count = 1, .ceiling = LS_CONFIDENCE_MAX };
-	f->diagnosis.hypotheses[0] = more
-		? (struct ls_hypothesis){ LS_CAUSE_IMBALANCE, LS_CONFIDENCE_MAX, 1 }
-		: (struct ls_hypothesis){ LS_CAUSE_UNEXPLAINED, 1, 1 };
+		ls_cause_alone(more ? LS_CAUSE_IMBALANCE : LS_CAUSE_UNEXPLAINED, 1);
 	f->kind = more ? LS_KIND_IMBALANCE : LS_KIND_STRAGGLER;
 }
 

@@ -36,9 +36,7 @@ judged_is_pause(const struct ls_engine *e, const struct ls_job *j)
 		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
 
 		if (w->has_live && w->state == LS_WORKER_REPORTING &&
-			(w->live.phase == LS_PHASE_CHECKPOINT ||
-				w->live.phase == LS_PHASE_EVAL ||
-				w->live.phase == LS_PHASE_COMPILE))
+			(LS_PHASES_MASKED & 1u << w->live.phase) != 0)
 			return true;
 	}
 	return false;

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "collector/engine/finding/view.h"
 #include "collector/engine/finding/contradictions.h"
+#include "collector/engine/finding/findings.h"
 #include "collector/engine/finding/judged.h"
 #include "collector/engine/finding/attention.h"
 #include "collector/engine/engine_state.h"
@@ -148,8 +149,8 @@ view_is_of(const struct ls_finding *f, const struct ls_engine_worker *w)
 	return f->who.host[0] == '\0' || strcmp(f->who.host, w->info.host) == 0;
 }
 
-static const char *
-view_finding_of(const struct ls_engine *e, const struct ls_engine_worker *w)
+const char *
+ls_view_finding_of(const struct ls_engine *e, const struct ls_engine_worker *w)
 {
 	for (size_t i = e->finding_count; i > 0; i--) {
 		const struct ls_finding *f = &e->findings[i - 1];
@@ -160,121 +161,6 @@ view_finding_of(const struct ls_engine *e, const struct ls_engine_worker *w)
 			return f->id;
 	}
 	return NULL;
-}
-
-/* How often a worker was the last of a recent step. */
-struct view_last {
-	size_t slot, steps;
-};
-
-/* Most often first. */
-static int
-view_compare_last(const void *a, const void *b)
-{
-	const struct view_last *x = a, *y = b;
-
-	if (x->steps != y->steps)
-		return x->steps < y->steps ? 1 : -1;
-	return (x->slot > y->slot) - (x->slot < y->slot);
-}
-
-/* Who was last in the recent steps; returns how many workers. */
-static size_t
-view_lasts(const struct ls_job *j, struct view_last list[LS_RECENT_STEPS])
-{
-	size_t n = 0, k;
-
-	for (size_t i = view_recent(j); i < j->live_count; i++) {
-		size_t last = ls_job_row(j, i)->totals.last;
-
-		if (last >= j->count) /* nobody can be named */
-			continue;
-		for (k = 0; k < n && list[k].slot != last; k++)
-			;
-		if (k == n)
-			list[n++] = (struct view_last){ .slot = last };
-		list[k].steps++;
-	}
-	if (n > 1)
-		qsort(list, n, sizeof(*list), view_compare_last);
-	return n;
-}
-
-/* Workers that were last in many of the recent steps, where others waited for them and no
- * finding is about them yet: not proven, but what is known so far. */
-static json_t *
-view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
-{
-	struct view_last list[LS_RECENT_STEPS];
-	json_t *suspects = json_array();
-	size_t n = j->replica.on ? 0 : view_lasts(j, list);
-
-	for (size_t i = 0; i < n; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[list[i].slot]];
-		struct ls_recent_means m =
-			ls_recent_means(&j->recent->of[list[i].slot]);
-
-		if (m.slowest > LS_SHARED && m.blame_s >= LS_LEAST / 2 * step_s &&
-			view_finding_of(e, w) == NULL)
-			ls_ignore(json_array_append_new(suspects,
-				json_pack("{s:s, s:i, s:o, s:o}", "host", w->info.host,
-					"rank", (int)w->info.rank, "blame_s",
-					ls_json_real(m.blame_s), "slowest_ratio",
-					ls_json_number(m.slowest, 3))));
-	}
-	return suspects;
-}
-
-static json_t *
-view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
-{
-	const struct ls_live_row *last =
-		j->live_count == 0 ? NULL : ls_job_row(j, j->live_count - 1);
-	struct view_open open = view_open(e, j);
-	double step_s = view_step_s(j), without_s = step_s * (1 - open.lost);
-	double slowdown = step_s / without_s;
-	int32_t chips = ls_job_chips(e, j);
-	json_t *doc, *suspects;
-
-	ls_recent_rows(j);
-	doc = json_pack(
-		"{s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}",
-		"id", j->name, "state", view_job_state(e, j), "asynchronous",
-		(int)j->replica.on, "attempt", (int)j->attempt, "slices",
-		(json_int_t)j->slices.count, "hosts", (json_int_t)ls_job_hosts(e, j),
-		"workers", (json_int_t)j->count, "workers_expected",
-		j->world > 0 ? json_integer(j->world) : json_null(), "chips",
-		chips > 0 ? json_integer(chips) : json_null(), "step",
-		last == NULL ? json_null()
-			     : json_integer((json_int_t)ls_row_shown(&last->row)),
-		"steps_closed", (json_int_t)j->closed, "first_seen_at",
-		ls_json_time(j->first_us), "last_step_at",
-		last == NULL ? json_null() : ls_json_time(last->row.end_us));
-	if (doc == NULL)
-		return NULL;
-	ls_ignore(json_object_set_new(doc, "judged",
-		ls_view_judged(e, j, strcmp(view_job_state(e, j), "ended") == 0,
-			now_us)));
-	ls_ignore(json_object_set_new(doc, "simulated",
-		json_boolean(ls_job_is_simulated(e, j))));
-	suspects = view_suspects(e, j, step_s);
-	ls_ignore(json_object_set_new(doc, "suspect",
-		json_array_size(suspects) > 0 ? json_incref(json_array_get(suspects, 0))
-					      : json_null()));
-	ls_ignore(json_object_set_new(doc, "suspects", suspects));
-	ls_ignore(json_object_update_new(doc,
-		json_pack("{s:o, s:o, s:o, s:o, s:{s:i, s:i, s:i}, s:o, s:o, s:o}",
-			"step_time_s", ls_json_real(step_s), "step_time_without_s",
-			ls_json_real(without_s), "slowdown_ratio",
-			ls_json_real(slowdown), "chips_lost",
-			chips > 0 && !isnan(slowdown) ? ls_json_real(chips * open.lost)
-						      : json_null(),
-			"findings", "critical", (int)open.count[LS_SEVERITY_CRITICAL],
-			"warning", (int)open.count[LS_SEVERITY_WARNING], "info",
-			(int)open.count[LS_SEVERITY_INFO], "phases", view_phases(j),
-			"data_quality", view_quality(e, j, now_us), "top_finding",
-			open.top == NULL ? json_null() : json_string(open.top->id))));
-	return doc;
 }
 
 struct view_sorted {
@@ -295,6 +181,89 @@ view_compare(const void *a, const void *b)
 	if (x->key != y->key)
 		return x->key < y->key ? 1 : -1;
 	return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Workers that were last in many of the recent steps, where others waited for them and no
+ * finding is about them yet: not proven, but what is known so far. */
+static json_t *
+view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
+{
+	struct view_sorted list[LS_RECENT_STEPS]; /* each has a step of its own */
+	json_t *suspects = json_array();
+	size_t n = 0;
+
+	for (size_t slot = 0; slot < j->count && n < LS_RECENT_STEPS && !j->replica.on;
+		slot++) {
+		const struct ls_recent *of = &j->recent->of[slot];
+		struct ls_recent_means m;
+
+		if (of->sum[LS_RECENT_LAST] == 0)
+			continue; /* as most are not */
+		m = ls_recent_means(of);
+		if (m.of[LS_RECENT_LAST] > LS_SHARED &&
+			m.of[LS_RECENT_BLAME] >= LS_LEAST / 2 * step_s &&
+			ls_view_finding_of(e, &e->workers[j->slots[slot]]) == NULL)
+			list[n++] = (struct view_sorted){ .index = slot,
+				.key = of->sum[LS_RECENT_LAST] };
+	}
+	if (n > 1)
+		qsort(list, n, sizeof(*list), view_compare);
+	for (size_t i = 0; i < n; i++) {
+		const struct ls_worker_info *who =
+			&e->workers[j->slots[list[i].index]].info;
+		struct ls_recent_means m =
+			ls_recent_means(&j->recent->of[list[i].index]);
+
+		ls_json_append(&suspects,
+			json_pack("{s:s, s:i, s:o, s:o}", "host", who->host, "rank",
+				(int)who->rank, "blame_s",
+				ls_json_real(m.of[LS_RECENT_BLAME]), "slowest_ratio",
+				ls_json_number(m.of[LS_RECENT_LAST], 3)));
+	}
+	return suspects;
+}
+
+static json_t *
+view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
+{
+	const struct ls_live_row *last =
+		j->live_count == 0 ? NULL : ls_job_row(j, j->live_count - 1);
+	struct view_open open = view_open(e, j);
+	const char *state = view_job_state(e, j);
+	double step_s = view_step_s(j), without_s = step_s * (1 - open.lost);
+	double slowdown = step_s / without_s;
+	int32_t chips = ls_job_chips(e, j);
+	json_t *suspects;
+
+	ls_recent_rows(j);
+	suspects = view_suspects(e, j, step_s);
+	return json_pack(
+		"{s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o, "
+		"s:o, s:b, s:O?, s:o, s:o, s:o, s:o, s:o, s:{s:i, s:i, s:i}, s:o, s:o, "
+		"s:s?}",
+		"id", j->name, "state", state, "asynchronous", (int)j->replica.on,
+		"attempt", (int)j->attempt, "slices", (json_int_t)j->slices.count,
+		"hosts", (json_int_t)ls_job_hosts(e, j), "workers",
+		(json_int_t)j->count, "workers_expected",
+		j->world > 0 ? json_integer(j->world) : json_null(), "chips",
+		chips > 0 ? json_integer(chips) : json_null(), "step",
+		last == NULL ? json_null()
+			     : json_integer((json_int_t)ls_row_shown(&last->row)),
+		"steps_closed", (json_int_t)j->closed, "first_seen_at",
+		ls_json_time(j->first_us), "last_step_at",
+		last == NULL ? json_null() : ls_json_time(last->row.end_us), "judged",
+		ls_view_judged(e, j, strcmp(state, "ended") == 0, now_us), "simulated",
+		(int)ls_job_is_simulated(e, j), "suspect", json_array_get(suspects, 0),
+		"suspects", suspects, "step_time_s", ls_json_real(step_s),
+		"step_time_without_s", ls_json_real(without_s), "slowdown_ratio",
+		ls_json_real(slowdown), "chips_lost",
+		chips > 0 && !isnan(slowdown) ? ls_json_real(chips * open.lost)
+					      : json_null(),
+		"findings", "critical", (int)open.count[LS_SEVERITY_CRITICAL],
+		"warning", (int)open.count[LS_SEVERITY_WARNING], "info",
+		(int)open.count[LS_SEVERITY_INFO], "phases", view_phases(j),
+		"data_quality", view_quality(e, j, now_us), "top_finding",
+		open.top == NULL ? NULL : open.top->id);
 }
 
 /* {"items":[...],"next":key or null}; takes items. */
@@ -414,30 +383,27 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 		"crashed" };
 	const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
 	struct ls_recent_means m = ls_recent_means(&j->recent->of[slot]);
-	const char *finding = view_finding_of(e, w);
-	json_t *doc;
-
-	doc = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:o, s:s?, s:o, s:o, s:o}",
+	json_t *doc = json_pack(
+		"{s:s, s:s, s:s, s:i, s:i, s:s, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, "
+		"s:o, s:o, s:o, s:o, s:o, s:I, s:s}",
 		"host", w->info.host, "slice", w->info.slice, "role", w->info.role,
 		"rank", (int)w->info.rank, "attempt", (int)j->attempt, "state",
 		ls_worker_has_left(j, w) ? "left" : states[w->state], "step",
 		w->reported ? json_integer((json_int_t)w->last_step) : json_null(),
-		"finding", finding, "last_seen_at", ls_json_time(w->seen_us), "live",
-		view_live(w, now_us), "counters", view_counters(e, w, now_us));
-	if (doc == NULL)
-		return NULL;
+		"finding", ls_view_finding_of(e, w), "last_seen_at",
+		ls_json_time(w->seen_us), "live", view_live(w, now_us), "counters",
+		view_counters(e, w, now_us), "step_time_s",
+		ls_json_real(m.of[LS_RECENT_STEP]), "own_s",
+		ls_json_real(m.of[LS_RECENT_OWN]), "wait_s",
+		ls_json_real(m.of[LS_RECENT_WAIT]), "input_wait_s",
+		ls_json_real(m.of[LS_RECENT_INPUT]), "lateness_s",
+		ls_json_real(m.of[LS_RECENT_LATE]), "blame_s",
+		ls_json_real(m.of[LS_RECENT_BLAME]), "slowest_ratio",
+		ls_json_number(m.of[LS_RECENT_LAST], 3), "gaps", (json_int_t)w->gaps,
+		"step_source", ls_step_source_name(w->info.step_source));
+
 	if (w->info.owner != 0 && ls_job_is_contested(e, j, w))
-		ls_ignore(json_object_set_new(doc, "uid",
-			json_integer((json_int_t)w->info.owner - 1)));
-	ls_ignore(json_object_update_new(doc,
-		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:s}",
-			"step_time_s", ls_json_real(m.step_s), "own_s",
-			ls_json_real(m.own_s), "wait_s", ls_json_real(m.wait_s),
-			"input_wait_s", ls_json_real(m.input_s), "lateness_s",
-			ls_json_real(m.late_s), "blame_s", ls_json_real(m.blame_s),
-			"slowest_ratio", ls_json_number(m.slowest, 3), "gaps",
-			(json_int_t)w->gaps, "step_source",
-			ls_step_source_name(w->info.step_source))));
+		ls_json_set(&doc, "uid", json_integer((json_int_t)w->info.owner - 1));
 	return doc;
 }
 
@@ -453,28 +419,20 @@ static double
 view_hosts_key(const struct ls_engine_worker *w, const struct ls_recent *of,
 	enum ls_view_sort sort)
 {
-	struct ls_recent_means m = ls_recent_means(of);
+	static const enum ls_recent_kind kinds[] = {
+		[LS_VIEW_BY_SUSPICION] = LS_RECENT_BLAME,
+		[LS_VIEW_BY_BLAME] = LS_RECENT_BLAME,
+		[LS_VIEW_BY_OWN] = LS_RECENT_OWN,
+		[LS_VIEW_BY_WAIT] = LS_RECENT_WAIT,
+		[LS_VIEW_BY_INPUT] = LS_RECENT_INPUT,
+		[LS_VIEW_BY_LATENESS] = LS_RECENT_LATE,
+		[LS_VIEW_BY_SLOWEST] = LS_RECENT_LAST,
+	};
 
-	switch (sort) {
-	case LS_VIEW_BY_SUSPICION:
-	case LS_VIEW_BY_BLAME:
-		return m.blame_s;
-	case LS_VIEW_BY_OWN:
-		return m.own_s;
-	case LS_VIEW_BY_WAIT:
-		return m.wait_s;
-	case LS_VIEW_BY_INPUT:
-		return m.input_s;
-	case LS_VIEW_BY_LATENESS:
-		return m.late_s;
-	case LS_VIEW_BY_SLOWEST:
-		return m.slowest;
-	case LS_VIEW_BY_STATE:
-		return w->state;
-	case LS_VIEW_BY_HOST:
-		break;
-	}
-	return 0; /* by the name itself */
+	if (sort == LS_VIEW_BY_HOST)
+		return 0; /* by the name itself */
+	return sort == LS_VIEW_BY_STATE ? (double)w->state
+					: ls_recent_means(of).of[kinds[sort]];
 }
 
 /* By name, or the nearest to a finding and the greatest key first; equal ones as they
@@ -615,16 +573,6 @@ view_findings_wants(const struct ls_finding *f, const struct ls_view_findings *a
 				ask->severity));
 }
 
-static const struct ls_finding *
-view_find(const struct ls_engine *e, const char *id)
-{
-	size_t i = e->finding_count;
-
-	while (i > 0 && strcmp(e->findings[i - 1].id, id) != 0)
-		i--;
-	return i > 0 ? &e->findings[i - 1] : NULL;
-}
-
 int
 ls_view_findings(const struct ls_engine *e, const struct ls_view_findings *ask,
 	json_t **ret_page)
@@ -634,7 +582,7 @@ ls_view_findings(const struct ls_engine *e, const struct ls_view_findings *ask,
 	json_t *items;
 
 	if (!view_is("", ask->after)) {
-		f = view_find(e, ask->after);
+		f = ls_findings_find(e, ask->after);
 		if (f == NULL)
 			return -LS_EUNKNOWN;
 		i = (size_t)(f - e->findings);
@@ -663,7 +611,7 @@ ls_view_host_of(const struct ls_engine *e, const char *job, size_t i)
 int
 ls_view_finding(const struct ls_engine *e, const char *id, json_t **ret_finding)
 {
-	const struct ls_finding *f = view_find(e, id);
+	const struct ls_finding *f = ls_findings_find(e, id);
 
 	*ret_finding = f != NULL ? json_incref(f->json) : NULL;
 	return f != NULL ? 0 : -LS_EUNKNOWN;

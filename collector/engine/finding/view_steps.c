@@ -101,25 +101,22 @@ ls_view_steps(const struct ls_engine *e, const char *job, const char *host,
 	if (!known)
 		return -LS_EUNKNOWN;
 	array = json_array();
-	if (array == NULL)
-		return -ENOMEM;
 	view_range(j, range, &first, &end);
 	for (size_t i = first; i < end; i++) {
 		const struct ls_live_row *r = ls_job_row(j, i);
 
 		if (host == NULL)
-			ls_ignore(json_array_append_new(array, view_row(e, j, r)));
+			ls_json_append(&array, view_row(e, j, r));
 		for (size_t s = 0; host != NULL && s < j->count; s++) {
 			const struct ls_engine_worker *w = &e->workers[j->slots[s]];
 			const struct ls_cell *c = ls_row_cell(r, s);
 
 			if (c != NULL && strcmp(w->info.host, host) == 0)
-				ls_ignore(json_array_append_new(array,
-					view_record(r, c, w->info.rank)));
+				ls_json_append(&array, view_record(r, c, w->info.rank));
 		}
 	}
 	*ret_array = array;
-	return 0;
+	return array != NULL ? 0 : -ENOMEM;
 }
 
 /* --- one step, all its workers -------------------------------------------- */
@@ -303,18 +300,11 @@ view_grid_names(const struct ls_engine *e, const struct view_grid *g)
 	for (size_t r = 0; r < g->rows; r++) {
 		const struct ls_engine_worker *w =
 			&e->workers[g->j->slots[g->slots[r]]];
-		const char *id = NULL;
 
-		for (size_t i = 0; i < e->finding_count; i++)
-			if (ls_finding_is_open(&e->findings[i]) &&
-				e->findings[i].scope != LS_SCOPE_JOB &&
-				e->findings[i].who.rank == w->info.rank &&
-				strcmp(e->findings[i].who.job, g->j->name) == 0)
-				id = e->findings[i].id;
 		ls_ignore(json_array_append_new(rows,
 			json_pack("{s:s, s:i, s:s, s:s?}", "host", w->info.host, "rank",
 				(int)w->info.rank, "slice", w->info.slice, "finding",
-				id)));
+				ls_view_finding_of(e, w))));
 	}
 	return rows;
 }

@@ -113,9 +113,7 @@ ls_index_hash_text(const char *text)
 uint32_t
 ls_index_hash_number(uint64_t number)
 {
-	uint64_t h = LS_HASH_START;
+	uint64_t h = ls_hash(LS_HASH_START, &number, sizeof(number));
 
-	for (int i = 0; i < 8; i++, number >>= 8)
-		h = (h ^ (number & 0xff)) * LS_HASH_PRIME;
 	return (uint32_t)(h ^ h >> 32);
 }

@@ -27,6 +27,18 @@ ls_engine_find_job(const struct ls_engine *e, const char *name)
 	return NULL;
 }
 
+uint32_t
+ls_engine_find_host(const struct ls_engine *e, const char *name)
+{
+	uint32_t hash = ls_index_hash_text(name), at;
+	size_t walk = 0;
+
+	do
+		at = ls_index_next(&e->host_index, hash, &walk);
+	while (at != LS_INDEX_NONE && strcmp(e->hosts[at].name, name) != 0);
+	return at;
+}
+
 int32_t
 ls_job_chips(const struct ls_engine *e, const struct ls_job *j)
 {
@@ -107,6 +119,21 @@ ls_job_rank(const struct ls_engine *e, const struct ls_job *j, int32_t rank)
 	struct ls_engine_worker *w = ls_job_next_of_rank(e, j, rank, &walk);
 
 	return w != NULL && ls_job_next_of_rank(e, j, rank, &walk) == NULL ? w : NULL;
+}
+
+static int
+job_compare_ranks(const void *a, const void *b)
+{
+	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+void
+ls_job_sort_ranks(int32_t *ranks, size_t n)
+{
+	if (n > 1)
+		qsort(ranks, n, sizeof(*ranks), job_compare_ranks);
 }
 
 bool

@@ -28,21 +28,16 @@ ls_lies_add(struct ls_engine *e, uint32_t host, enum ls_lie why, uint64_t count)
 void
 ls_engine_lie(struct ls_engine *e, const char *host, enum ls_lie why, uint64_t count)
 {
-	uint32_t hash = ls_index_hash_text(host), at;
-	size_t walk = 0;
+	uint32_t at = ls_engine_find_host(e, host);
 
-	while ((at = ls_index_next(&e->host_index, hash, &walk)) != LS_INDEX_NONE) {
-		if (strcmp(e->hosts[at].name, host) == 0) {
-			ls_lies_add(e, at, why, count);
-			return;
-		}
-	}
-	/* of none that has a worker or a counter here: no job is concerned */
-	e->stats.lies[why] += count;
+	if (at != LS_INDEX_NONE)
+		ls_lies_add(e, at, why, count);
+	else /* it has no worker or counter here: no job is concerned */
+		e->stats.lies[why] += count;
 }
 
-uint64_t
-ls_lies_of(const struct ls_engine_host *h)
+static uint64_t
+lies_of(const struct ls_engine_host *h)
 {
 	uint64_t sum = 0;
 
@@ -89,7 +84,7 @@ lies_sort(const struct ls_engine *e, const struct ls_job *j, struct lies_sorted 
 
 	for (size_t i = 0; i < j->count; i++) {
 		uint32_t host = e->workers[j->slots[i]].host;
-		uint64_t count = ls_lies_of(&e->hosts[host]);
+		uint64_t count = lies_of(&e->hosts[host]);
 
 		if (count > 0)
 			list[n++] = (struct lies_sorted){ count, host };

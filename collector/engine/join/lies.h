@@ -22,9 +22,6 @@
 /* A host, by its number, said so many things that cannot be. */
 void ls_lies_add(struct ls_engine *e, uint32_t host, enum ls_lie why, uint64_t count);
 
-/* All that one host said. */
-uint64_t ls_lies_of(const struct ls_engine_host *h);
-
 /* {"count":n,"hosts":[{"host","count","reasons":{name:n}}]}: hosts of the job, worst
  * first. NULL: no memory. */
 json_t *ls_lies_render(const struct ls_engine *e, const struct ls_job *j);

@@ -6,36 +6,31 @@
 #include <math.h>
 #include <string.h>
 
+/* A step enters (sign 1) or leaves (sign -1) the sums of a worker; last: it was the last. */
 static void
-recent_sum(double *sum, uint32_t *count, float value, int sign)
+recent_cell(struct ls_recent *of, const struct ls_cell *c, float last, int sign)
 {
-	if (isnan(value))
-		return;
-	*sum += sign * (double)value;
-	*count += (uint32_t)sign; /* -1 as a modulus */
+	const float value[] = { c->duration_s, c->own_s, c->wait_s,
+		c->phase_s[LS_PHASE_INPUT_WAIT], c->late_s, c->blame_s + c->under_s,
+		last };
+
+	for (size_t k = 0; k < LS_RECENT_KINDS; k++)
+		if (!isnan(value[k])) {
+			of->sum[k] += sign * (double)value[k];
+			of->steps[k] += (uint32_t)sign; /* -1 as a modulus */
+		}
 }
 
-/* A row enters (sign 1) or leaves (sign -1) the sums of each worker. */
+/* The same of all workers of a row. */
 static void
 recent_row(const struct ls_job *j, const struct ls_live_row *r, int sign)
 {
-	for (size_t slot = 0; slot < j->count; slot++) {
-		const struct ls_cell *c = ls_row_cell(r, slot);
-		struct ls_recent *of = &j->recent->of[slot];
-
-		if (c == NULL)
-			continue;
-		of->steps += (uint32_t)sign;
-		of->step_s += sign * (double)c->duration_s;
-		of->own_s += sign * (double)c->own_s;
-		of->wait_s += sign * (double)c->wait_s;
-		recent_sum(&of->input_s, &of->inputs, c->phase_s[LS_PHASE_INPUT_WAIT],
-			sign);
-		recent_sum(&of->late_s, &of->lates, c->late_s, sign);
-		recent_sum(&of->blame_s, &of->blames, c->blame_s + c->under_s, sign);
-		of->ranked += (uint32_t)sign * (r->totals.last != SIZE_MAX);
-		of->last += (uint32_t)sign * (r->totals.last == slot);
-	}
+	for (size_t slot = 0; slot < j->count; slot++)
+		if (ls_row_cell(r, slot) != NULL)
+			recent_cell(&j->recent->of[slot], ls_row_cell(r, slot),
+				r->totals.last == SIZE_MAX ? NAN
+							   : r->totals.last == slot,
+				sign);
 }
 
 void
@@ -72,28 +67,18 @@ ls_recent_forget(const struct ls_job *j)
 	t->first++;
 }
 
-static double
-recent_mean(double sum, uint32_t count)
-{
-	return count == 0 ? NAN : sum / count;
-}
-
 struct ls_recent_means
 ls_recent_means(const struct ls_recent *of)
 {
-	struct ls_recent_means m = {
-		.step_s = recent_mean(of->step_s, of->steps),
-		.own_s = recent_mean(of->own_s, of->steps),
-		.wait_s = recent_mean(of->wait_s, of->steps),
-		.input_s = recent_mean(of->input_s, of->inputs),
-		.late_s = recent_mean(of->late_s, of->lates),
-		.blame_s = recent_mean(of->blame_s, of->blames),
-		.slowest = 2 * of->ranked < of->steps
-			? NAN
-			: recent_mean(of->last, of->steps),
-	};
+	const uint32_t *steps = of->steps;
+	struct ls_recent_means m;
 
-	if (m.blame_s < 0)
-		m.blame_s = 0;
+	for (size_t k = 0; k < LS_RECENT_KINDS; k++)
+		m.of[k] = steps[k] == 0 ? NAN : of->sum[k] / steps[k];
+	m.of[LS_RECENT_LAST] = 2 * steps[LS_RECENT_LAST] < steps[LS_RECENT_STEP]
+		? NAN
+		: of->sum[LS_RECENT_LAST] / steps[LS_RECENT_STEP];
+	if (m.of[LS_RECENT_BLAME] < 0)
+		m.of[LS_RECENT_BLAME] = 0;
 	return m;
 }

@@ -15,12 +15,23 @@
 #include <stdint.h>
 #include "collector/engine/join/steps.h"
 
-/* Of one worker; all 0: no step. Numbers of steps are those in which it was measured. */
+/* What is summed of a step: seconds of it, of own work, in barriers, waiting for input; lateness and
+ * blame; 1 for the last to arrive, 0 for others. */
+enum ls_recent_kind {
+	LS_RECENT_STEP,
+	LS_RECENT_OWN,
+	LS_RECENT_WAIT,
+	LS_RECENT_INPUT,
+	LS_RECENT_LATE,
+	LS_RECENT_BLAME,
+	LS_RECENT_LAST,
+	LS_RECENT_KINDS
+};
+
+/* Of one worker; all 0: no step. Numbers of steps are those in which it was known. */
 struct ls_recent {
-	double step_s, own_s, wait_s, input_s, late_s, blame_s;
-	uint32_t steps, inputs, lates, blames;
-	uint32_t ranked; /* steps in which the last worker is known */
-	uint32_t last; /* and was this one */
+	double sum[LS_RECENT_KINDS];
+	uint32_t steps[LS_RECENT_KINDS];
 };
 
 /* The same of all workers of a job, by slot, over the live rows from number first up to
@@ -30,9 +41,9 @@ struct ls_recent_table {
 	struct ls_recent of[];
 };
 
-/* Means; NaN: not measured. slowest: share of its steps in which it was last. */
+/* Means; NaN: not known. That of LAST is a share of its steps. */
 struct ls_recent_means {
-	double step_s, own_s, wait_s, input_s, late_s, blame_s, slowest;
+	double of[LS_RECENT_KINDS];
 };
 
 struct ls_job;

@@ -236,16 +236,13 @@ int
 ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us,
 	uint32_t *ret_host)
 {
-	uint32_t hash = ls_index_hash_text(name), at;
+	uint32_t at = ls_engine_find_host(e, name);
 	bool fresh = e->host_count < LS_AGENTS_MAX;
-	size_t walk = 0;
 	int rc;
 
-	while ((at = ls_index_next(&e->host_index, hash, &walk)) != LS_INDEX_NONE) {
-		if (strcmp(e->hosts[at].name, name) == 0) {
-			*ret_host = at;
-			return 0;
-		}
+	if (at != LS_INDEX_NONE) {
+		*ret_host = at;
+		return 0;
 	}
 	if (!ls_text_is_name(name, strlen(name), LS_HOST_NAME_MAX_BYTES - 1))
 		return -LS_ERANGE;
@@ -258,7 +255,7 @@ ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us,
 		return -LS_ELIMIT;
 	e->hosts[at] = (struct ls_engine_host){ .seen_us = now_us };
 	memcpy(e->hosts[at].name, name, strlen(name) + 1);
-	rc = ls_index_put(&e->host_index, hash, at);
+	rc = ls_index_put(&e->host_index, ls_index_hash_text(name), at);
 	if (rc != 0)
 		return rc; /* as for jobs */
 	e->host_count += fresh;
@@ -421,7 +418,6 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 		.host = host,
 		.slot = slot,
 		.current = true,
-		.first_us = now_us,
 		.seen_us = now_us,
 		.clock_err_s = NAN };
 	w->info.attempt = j->attempt;

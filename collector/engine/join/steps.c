@@ -13,7 +13,7 @@ ls_steps_fini(struct ls_steps *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		free(s->rows[i].cells);
-	free(s->room);
+	free(s->rows);
 	free(s->spare);
 	memset(s, 0, sizeof(*s));
 }
@@ -66,25 +66,6 @@ steps_widen(struct ls_steps *s, struct ls_row *row, size_t n)
 	return 0;
 }
 
-/* Room for one more behind the last row. Rows move only after as many were taken out, or
- * into twice the room. */
-static int
-steps_reserve(struct ls_steps *s)
-{
-	size_t taken = (size_t)(s->rows - s->room);
-	int rc = 0;
-
-	if (taken + s->count < s->capacity)
-		return 0;
-	if (taken <= s->count)
-		rc = ls_mem_grow((void **)&s->room, s->capacity, &s->capacity,
-			sizeof(*s->room));
-	if (rc == 0)
-		s->rows =
-			memmove(s->room, s->room + taken, s->count * sizeof(*s->room));
-	return rc;
-}
-
 static int
 steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now_us)
 {
@@ -96,7 +77,7 @@ steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now
 
 	if (s->count >= ls_steps_capacity(n))
 		return -LS_ELIMIT;
-	rc = steps_reserve(s);
+	rc = ls_mem_grow((void **)&s->rows, s->count, &s->capacity, sizeof(*s->rows));
 	if (rc != 0)
 		return rc;
 	if (s->spare_count == n) {
@@ -352,18 +333,12 @@ void
 ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row)
 {
 	LS_ASSERT(s->count > 0);
-	*ret_row = *s->rows++;
+	*ret_row = s->rows[0];
 	s->any_closed = true;
 	s->last_closed = ret_row->step;
 	s->count--;
-}
-
-void
-ls_steps_drop(struct ls_steps *s, struct ls_row *row)
-{
-	s->held -= LS_STEPS_ROW_CELLS + row->cell_count;
-	free(row->cells);
-	*row = (struct ls_row){ 0 };
+	memmove(s->rows, s->rows + 1,
+		s->count * sizeof(*s->rows)); /* almost always few */
 }
 
 void

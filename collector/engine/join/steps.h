@@ -16,6 +16,7 @@
 #ifndef LS_COLLECTOR_STEPS_H
 #define LS_COLLECTOR_STEPS_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,17 +50,11 @@ ls_window_at(int64_t t_us, unsigned width_log2)
 	return LS_WINDOW_FIRST + (second << 4) + width_log2;
 }
 
-/* Unix second at which it begins, and how many it lasts. */
+/* Unix second at which it begins. */
 static inline uint64_t
 ls_window_second(uint64_t window)
 {
 	return (window - LS_WINDOW_FIRST) >> 4;
-}
-
-static inline uint64_t
-ls_window_seconds(uint64_t window)
-{
-	return 1ull << (window & 15);
 }
 
 /* One global step while its records come in. */
@@ -74,9 +69,7 @@ struct ls_row {
 };
 
 struct ls_steps {
-	struct ls_row *rows; /* sorted by step; they lie in room */
-	struct ls_row
-		*room; /* for `capacity` rows; those before `rows` were taken out */
+	struct ls_row *rows; /* sorted by step */
 	size_t count, capacity;
 	bool any_closed;
 	uint64_t last_closed;
@@ -106,6 +99,24 @@ int ls_steps_fold(struct ls_steps *s, size_t slot, size_t n, uint64_t window,
 	const struct ls_record *r, int64_t now_us) LS_MUSTCHECK;
 void ls_steps_means(struct ls_cell *c);
 
+/* Phases that may take long without being a fault: a bit each. */
+#define LS_PHASES_MASKED \
+	(1u << LS_PHASE_CHECKPOINT | 1u << LS_PHASE_EVAL | 1u << LS_PHASE_COMPILE)
+
+/* Time that a worker spent in some phases, a bit each; what it did not mark took none. */
+static inline double
+ls_steps_phases_s(const struct ls_cell *c, unsigned phases)
+{
+	double sum = 0;
+
+	for (; phases != 0; phases &= phases - 1) {
+		float one_s = c->phase_s[__builtin_ctz(phases)];
+
+		sum += isnan(one_s) ? 0 : (double)one_s;
+	}
+	return sum;
+}
+
 /* When a record ends, in whole microseconds as rows count them. */
 int64_t ls_steps_end_us(const struct ls_record *r);
 
@@ -115,15 +126,11 @@ struct ls_row *ls_steps_oldest(struct ls_steps *s);
 /* True if the row's time is up at now_us; median_step_s may be NaN. */
 bool ls_steps_overdue(const struct ls_row *row, double median_step_s, int64_t now_us);
 
-/* Takes the oldest row out; *ret_row is the caller's from now on: to drop, or to give
- * back. */
+/* Takes the oldest row out; *ret_row is the caller's from now on: to give back. */
 void ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row);
 
-/* Frees the cells of a row that was taken out; *row is empty afterwards. */
-void ls_steps_drop(struct ls_steps *s, struct ls_row *row);
-
-/* The same, but keeps the cells for the next row: those of thousands of workers take
- * long to allocate, each step. */
+/* Takes the cells of a row that was taken out for the next row: those of thousands of workers
+ * take long to allocate, each step. *row is empty afterwards. */
 void ls_steps_give_back(struct ls_steps *s, struct ls_row *row);
 
 /* Rows that may be open with n workers. */

@@ -302,54 +302,49 @@ replica_expect(const struct ls_replica *r, const struct ls_replica_line *l, doub
 	return (double)l->own_s[low] + slope * (load - (double)l->load[low]);
 }
 
-/* First: medians over replicas of what each needed on average, bin by bin. */
+/* What each replica needed on average in a bin: loads in room.a, and in room.b own work beyond
+ * the line, if there is one yet. Returns how many were there. */
+static size_t
+replica_means(struct ls_job *j, const uint32_t *slots, size_t m, size_t b,
+	const struct ls_replica_line *line)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m; i++) {
+		const struct ls_replica_bin *bin = &j->replica.worker[slots[i]].bin[b];
+		double load = (double)(bin->load / bin->n);
+		double expected =
+			line == NULL ? 0 : replica_expect(&j->replica, line, load);
+
+		if (!((double)bin->n > LS_QUARTER) || isnan(expected))
+			continue;
+		j->room.a[n] = load;
+		j->room.b[n++] = (double)(bin->own_s / bin->n) - expected;
+	}
+	return n;
+}
+
+/* First: medians over replicas, bin by bin. Then: replicas had other loads within a bin, and what
+ * is left of that goes along the line. */
 static void
-replica_line_begin(struct ls_job *j, const uint32_t *slots, size_t m,
+replica_line(struct ls_job *j, const uint32_t *slots, size_t m,
 	struct ls_replica_line *l)
 {
+	struct ls_replica_line first;
+
 	for (size_t b = 0; b < LS_REPLICA_BINS; b++) {
-		size_t n = 0;
+		size_t n = replica_means(j, slots, m, b, NULL);
 
-		for (size_t i = 0; i < m; i++) {
-			const struct ls_replica_bin *bin =
-				&j->replica.worker[slots[i]].bin[b];
-
-			if (!((double)bin->n > LS_QUARTER))
-				continue;
-			j->room.a[n] = (double)(bin->load / bin->n);
-			j->room.b[n++] = (double)(bin->own_s / bin->n);
-		}
 		l->load[b] = n < LS_PEERS ? NAN : (float)ls_stats_median(j->room.a, n);
 		l->own_s[b] = n < LS_PEERS ? NAN : (float)ls_stats_median(j->room.b, n);
 	}
-}
-
-/* Then: replicas had other loads within a bin; what is left of that goes along the
- *       line. */
-static void
-replica_line_mend(struct ls_job *j, const uint32_t *slots, size_t m,
-	struct ls_replica_line *l)
-{
-	struct ls_replica_line was = *l;
-
+	first = *l;
 	for (size_t b = 0; b < LS_REPLICA_BINS; b++) {
-		size_t n = 0;
+		size_t n = isnan(first.load[b]) ? 0
+						: replica_means(j, slots, m, b, &first);
 
-		for (size_t i = 0; i < m && !isnan(was.load[b]); i++) {
-			const struct ls_replica_bin *bin =
-				&j->replica.worker[slots[i]].bin[b];
-			double expected;
-
-			if (!((double)bin->n > LS_QUARTER))
-				continue;
-			expected = replica_expect(&j->replica, &was,
-				(double)(bin->load / bin->n));
-			if (!isnan(expected))
-				j->room.a[n++] =
-					(double)(bin->own_s / bin->n) - expected;
-		}
 		if (n >= LS_PEERS)
-			l->own_s[b] += (float)ls_stats_median(j->room.a, n);
+			l->own_s[b] += (float)ls_stats_median(j->room.b, n);
 	}
 }
 
@@ -360,10 +355,8 @@ replica_lines(struct ls_job *j)
 		const uint32_t *slots = &j->room.sorted[j->room.start[role]];
 		size_t m = j->room.start[role + 1] - j->room.start[role];
 
-		if (m < LS_PEERS)
-			continue;
-		replica_line_begin(j, slots, m, &j->replica.line[role]);
-		replica_line_mend(j, slots, m, &j->replica.line[role]);
+		if (m >= LS_PEERS)
+			replica_line(j, slots, m, &j->replica.line[role]);
 	}
 }
 
@@ -396,8 +389,6 @@ ls_replica_judge(struct ls_job *j, const struct ls_row *row,
 
 	replica_totals(j, row, totals);
 	usual_s = j->detect.step_s > 0 ? j->detect.step_s : totals->duration_s;
-	for (size_t i = 0; i < j->count; i++)
-		j->residuals[i] = (struct ls_blame){ NAN, NAN, NAN, NAN, NAN, 0 };
 	if (!r->has_first)
 		replica_place_bins(j, row);
 	if (!r->has_first || !replica_reserve(j))
@@ -417,12 +408,6 @@ ls_replica_judge(struct ls_job *j, const struct ls_row *row,
 	replica_learn(j, row);
 	if (r->windows % LS_LOOK == 0)
 		replica_lines(j);
-}
-
-bool
-ls_replica_ready(const struct ls_job *j)
-{
-	return j->replica.windows > LS_LOOK;
 }
 
 /* --- of one replica ------------------------------------------------------- */

@@ -86,13 +86,9 @@ int ls_replica_put(struct ls_job *j, struct ls_engine_worker *w,
 void ls_replica_close(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_row *row);
 
-/* Residuals of a window: all others of blame.h stay NaN. room is grouped. */
+/* Residuals of a window, all NaN before: those of blame.h that it cannot have stay so. room is grouped. */
 void ls_replica_judge(struct ls_job *j, const struct ls_row *row,
 	struct ls_blame_step *totals);
-
-/* Is it known by now what loads take? Before that, windows teach it, and are not
- * judged. */
-bool ls_replica_ready(const struct ls_job *j);
 
 /* Looks at a judged row for what kind of job it is; when that changes, all that was
  * learned begins anew. */

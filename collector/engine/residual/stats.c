@@ -3,29 +3,10 @@
 #include "collector/engine/residual/stats.h"
 
 #include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define STATS_BINS 1024u /* of ten values each, where thousands are spread evenly */
 #define STATS_FEW 400u /* values */
 #define STATS_SAMPLE 63u /* of more than these */
 #define STATS_MARGIN 4u /* of the sample, beyond what is looked for */
-
-static int
-stats_compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-void
-ls_stats_sort(double *v, size_t n)
-{
-	if (n > 1)
-		qsort(v, n, sizeof(*v), stats_compare);
-}
 
 static void
 stats_swap(double *a, double *b)
@@ -138,164 +119,51 @@ stats_select(double *v, size_t n, size_t k)
 	return stats_select_few(v, n, k);
 }
 
-static inline double
-stats_between(double lower, double upper, double at)
+/* The q-quantile of values of which those before `from` are the smallest. */
+static double
+stats_quantile_from(double *v, size_t n, double q, size_t from)
 {
+	double at = q * (double)(n - 1), lower, upper;
+	size_t k = (size_t)at;
+
+	lower = stats_select(v + from, n - from, k - from);
+	if (k + 1 >= n)
+		return lower;
+	upper = v[k + 1]; /* none behind k is less than it */
+	for (size_t i = k + 2; i < n; i++)
+		upper = v[i] < upper ? v[i] : upper;
 	return lower + (at - floor(at)) * (upper - lower);
 }
 
 double
 ls_stats_quantile(double *v, size_t n, double q)
 {
-	double at, lower, upper;
-	size_t k;
-
-	if (n == 0)
-		return NAN;
-	at = q * (double)(n - 1);
-	k = (size_t)at;
-	lower = stats_select(v, n, k);
-	if (k + 1 >= n)
-		return lower;
-	upper = v[k + 1]; /* none behind k is less than it */
-	for (size_t i = k + 2; i < n; i++)
-		upper = v[i] < upper ? v[i] : upper;
-	return stats_between(lower, upper, at);
-}
-
-/* Four sums, least and greatest side by side: none waits for the one before. */
-static struct ls_stats_spread
-stats_spread_of(const double *v, size_t n)
-{
-	double sum[4] = { 0 }, min[4], max[4];
-	size_t i, k;
-
-	for (k = 0; k < 4; k++)
-		min[k] = max[k] = v[0];
-	for (i = 0; i + 4 <= n; i += 4)
-		for (k = 0; k < 4; k++) {
-			sum[k] += v[i + k];
-			min[k] = v[i + k] < min[k] ? v[i + k] : min[k];
-			max[k] = v[i + k] > max[k] ? v[i + k] : max[k];
-		}
-	for (; i < n; i++) {
-		sum[0] += v[i];
-		min[0] = v[i] < min[0] ? v[i] : min[0];
-		max[0] = v[i] > max[0] ? v[i] : max[0];
-	}
-	for (k = 1; k < 4; k++) {
-		min[0] = min[k] < min[0] ? min[k] : min[0];
-		max[0] = max[k] > max[0] ? max[k] : max[0];
-	}
-	return (struct ls_stats_spread){ min[0], max[0],
-		(sum[0] + sum[1] + (sum[2] + sum[3])) / (double)n };
-}
-
-/* Values by size, roughly: bins of the same width from the least to the greatest. */
-struct stats_bins {
-	double min, scale;
-	uint32_t before[STATS_BINS + 1]; /* values in the bins before */
-	uint32_t end[STATS_BINS]; /* of those gathered of a bin */
-	bool wanted[STATS_BINS];
-};
-
-static inline size_t
-stats_bin(const struct stats_bins *b, double v)
-{
-	return (size_t)(int)((v - b->min) * b->scale);
-}
-
-/* False: too few for it to be worth it, or they are not to be told apart so. */
-static bool
-stats_bins_fill(struct stats_bins *b, const double *v, size_t n,
-	const struct ls_stats_spread *s)
-{
-	if (n < STATS_BINS / 4 || n > UINT32_MAX || !isfinite(s->mean))
-		return false;
-	b->min = s->min;
-	b->scale = (STATS_BINS - 1) / (s->max - s->min);
-	if (!isnormal(b->scale))
-		return false;
-	memset(b->before, 0, sizeof(b->before));
-	memset(b->wanted, 0, sizeof(b->wanted));
-	for (size_t i = 0; i < n; i++)
-		b->before[stats_bin(b, v[i]) + 1]++;
-	for (size_t i = 0; i < STATS_BINS; i++)
-		b->before[i + 1] += b->before[i];
-	return true;
-}
-
-/* The bin of the k-th smallest. */
-static size_t
-stats_bins_of(const struct stats_bins *b, size_t k)
-{
-	size_t low = 0, high = STATS_BINS, mid;
-
-	while (high - low > 1) {
-		mid = (low + high) / 2;
-		if (b->before[mid] <= k)
-			low = mid;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-/* The values of the bins that are wanted, bin by bin. */
-static void
-stats_bins_gather(struct stats_bins *b, const double *v, size_t n, double *work)
-{
-	uint32_t at = 0;
-
-	for (size_t i = 0; i < STATS_BINS; i++) {
-		b->end[i] = at;
-		at += b->wanted[i] ? b->before[i + 1] - b->before[i] : 0;
-	}
-	for (size_t i = 0; i < n; i++) {
-		size_t bin = stats_bin(b, v[i]);
-
-		if (b->wanted[bin])
-			work[b->end[bin]++] = v[i];
-	}
-}
-
-static double
-stats_bins_at(const struct stats_bins *b, double *work, size_t k)
-{
-	size_t bin = stats_bins_of(b, k), n = b->before[bin + 1] - b->before[bin];
-
-	return stats_select(work + b->end[bin] - n, n, k - b->before[bin]);
+	return n == 0 ? NAN : stats_quantile_from(v, n, q, 0);
 }
 
 void
-ls_stats_spread(double *v, size_t n, double *work, const double *q, size_t quantiles,
+ls_stats_spread(double *v, size_t n, const double *q, size_t quantiles,
 	double *ret_quantiles, struct ls_stats_spread *ret_spread)
 {
-	struct stats_bins bins;
-	size_t i, k;
+	double first = n > 0 ? v[0] : NAN, sum = 0;
+	struct ls_stats_spread s = { .min = first, .max = first };
+	size_t from = 0;
 
-	*ret_spread = n > 0 ? stats_spread_of(v, n)
-			    : (struct ls_stats_spread){ NAN, NAN, NAN };
-	if (!stats_bins_fill(&bins, v, n, ret_spread)) {
-		for (i = 0; i < quantiles; i++)
-			ret_quantiles[i] = ls_stats_quantile(v, n, q[i]);
-		return;
+	for (size_t i = 0; i < n; i++) {
+		s.min = v[i] < s.min ? v[i] : s.min;
+		s.max = v[i] > s.max ? v[i] : s.max;
+		sum += v[i];
 	}
-	for (i = 0; i < quantiles; i++) {
-		k = (size_t)(q[i] * (double)(n - 1));
-		bins.wanted[stats_bins_of(&bins, k)] = true;
-		bins.wanted[stats_bins_of(&bins, k + 1 < n ? k + 1 : k)] = true;
-	}
-	stats_bins_gather(&bins, v, n, work);
-	for (i = 0; i < quantiles; i++) {
-		double at = q[i] * (double)(n - 1), lower;
+	s.mean = sum / (double)n; /* NaN of none */
+	for (size_t i = 0; i < quantiles; i++) {
+		size_t k = n == 0 ? 0 : (size_t)(q[i] * (double)(n - 1));
 
-		k = (size_t)at;
-		lower = stats_bins_at(&bins, work, k);
-		ret_quantiles[i] = k + 1 >= n
-			? lower
-			: stats_between(lower, stats_bins_at(&bins, work, k + 1), at);
+		/* what was found leaves less to look at */
+		from = k < from ? 0 : from;
+		ret_quantiles[i] = n == 0 ? NAN : stats_quantile_from(v, n, q[i], from);
+		from = k;
 	}
+	*ret_spread = s;
 }
 
 size_t
@@ -323,22 +191,6 @@ ls_stats_median(double *v, size_t n)
 	for (size_t i = 1; i < n / 2; i++)
 		lower = v[i] > lower ? v[i] : lower;
 	return (lower + upper) / 2;
-}
-
-double
-ls_stats_quantile_sorted(const double *sorted, size_t n, double q)
-{
-	double at, low;
-	size_t i;
-
-	if (n == 0)
-		return NAN;
-	at = q * (double)(n - 1);
-	low = floor(at);
-	i = (size_t)low;
-	if (i + 1 >= n)
-		return sorted[n - 1];
-	return sorted[i] + (at - low) * (sorted[i + 1] - sorted[i]);
 }
 
 void

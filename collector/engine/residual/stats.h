@@ -5,7 +5,7 @@
  * Owner:   pure functions; arrays belong to the caller.
  * Units:   those of the input.
  * Errors:  none; empty input gives NaN.
- * Limits:  none; sorting takes O(n log n), all else O(n) on average.
+ * Limits:  none; O(n) on average.
  * Source:  selection by sampled pivots: Floyd and Rivest, Communications of the ACM 18
  *          (1975), "Expected time bounds for selection".
  */
@@ -20,30 +20,24 @@
 /* sqrt(pi / 2): mean absolute deviation to standard deviation of a Gaussian. */
 #define LS_MEAN_ABS_TO_SIGMA 1.2533
 
-/* Sorts v ascending. */
-void ls_stats_sort(double *v, size_t n);
-
 /* Copies what is a number; copy has room for n. Returns how many. */
 size_t ls_stats_known(const float *v, size_t n, double *copy);
 
 /* Median of v; v is reordered. */
 double ls_stats_median(double *v, size_t n);
 
-/* The q-quantile (0..1, linear between neighbours) of a sorted array. */
-double ls_stats_quantile_sorted(const double *sorted, size_t n, double q);
-
-/* The same of v in any order, which is reordered; NaN of none. */
+/* The q-quantile (0..1, linear between neighbours) of v, which is reordered; NaN of none. */
 double ls_stats_quantile(double *v, size_t n, double q);
 
 /*
  * Several quantiles of v at once, each as ls_stats_quantile tells it, and what else
- * there is of it; work has room for n. v may be reordered. NaN of none.
+ * there is of it; fastest in ascending order. v is reordered. NaN of none.
  */
 struct ls_stats_spread {
 	double min, max, mean;
 };
-void ls_stats_spread(double *v, size_t n, double *work, const double *q,
-	size_t quantiles, double *ret_quantiles, struct ls_stats_spread *ret_spread);
+void ls_stats_spread(double *v, size_t n, const double *q, size_t quantiles,
+	double *ret_quantiles, struct ls_stats_spread *ret_spread);
 
 /*
  * What the median of the others needs to know of n values, n >= 2; v is reordered.
@@ -60,6 +54,30 @@ double ls_stats_median_without(const struct ls_stats_middle *m, double x);
 
 /* Median of |v - centre|; v is overwritten. */
 double ls_stats_mad(double *v, size_t n, double centre);
+
+/* Sums over points (x, y), and how they scatter about their mean. */
+struct ls_stats_line {
+	double n, x, y, xx, xy, yy;
+};
+
+static inline void
+ls_stats_line_add(struct ls_stats_line *l, double x, double y)
+{
+	l->n++;
+	l->x += x;
+	l->y += y;
+	l->xx += x * x;
+	l->xy += x * y;
+	l->yy += y * y;
+}
+
+/* The same sums about the mean; n, x and y as they are. */
+static inline struct ls_stats_line
+ls_stats_line_about_mean(const struct ls_stats_line *l)
+{
+	return (struct ls_stats_line){ l->n, l->x, l->y, l->xx - l->x * l->x / l->n,
+		l->xy - l->x * l->y / l->n, l->yy - l->y * l->y / l->n };
+}
 
 /* x held within -limit..limit. */
 double ls_stats_clip(double x, double limit);

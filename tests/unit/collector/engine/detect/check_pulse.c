@@ -46,8 +46,9 @@ run(struct feed *f, size_t steps)
 					ls_test_random(&f->random) - 1.5) *
 				2;
 		(void)ls_pulse_step(&f->p, &row,
-			&(struct ls_pulse_sample){
-				t, t, f->found, f->explained_s, NAN });
+			&(struct ls_blame_step){
+				.duration_s = t, .mean_s = t, .wait_min_s = NAN },
+			f->found, f->explained_s);
 	}
 }
 

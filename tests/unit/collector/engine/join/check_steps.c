@@ -121,7 +121,7 @@ LS_TEST(all, room_of_a_row_that_is_over_has_no_records)
 	ck_assert_int_eq(put(&s, 3, 4, 3), 0); /* one more worker: other room */
 	ls_steps_take_oldest(&s, &row);
 	ck_assert(!row.cells[1].present && row.cells[3].present);
-	ls_steps_drop(&s, &row);
+	ls_steps_give_back(&s, &row);
 	ck_assert_uint_eq(s.held, 0);
 	ls_steps_fini(&s);
 }
