@@ -156,6 +156,7 @@ scales_freedom(const struct scales_sums *sums)
 /* What windows of one length vary by in time. */
 struct scales_spread {
 	double sigma; /* NaN = not known */
+	double past; /* windows of a peer */
 	double windows; /* beyond one for each peer, */
 	double apart; /* so many of them, as a share, as if independent */
 	double freedom;
@@ -262,27 +263,45 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	peers = (double)n;
 	windows = all.n - peers;
 	if (!(windows > 0))
-		return (struct scales_spread){ NAN, 0, 1, LS_SCALES_PAST };
+		return (struct scales_spread){ NAN, 0, 0, 1, LS_SCALES_PAST };
 	return (struct scales_spread){ sqrt(all.square / windows *
 					       (1 + M_PI_2 * peers / all.n)),
-		windows, 1, scales_freedom(&all) };
+		all.n / peers, windows, 1, scales_freedom(&all) };
 }
 
 /*
- * The same, and of jumps. Windows that follow each other and vary alike count as fewer: so many as
- * an AR(1) with their correlation has that are independent.
+ * Windows that follow each other and vary alike count as fewer: so many as an AR(1) with their correlation
+ * r has that are independent. Their past is then more alike than it is like what comes: they vary about its
+ * mean by 1 - v, and the next window by 1 + v - 2 c, with v the variance of the mean and c the covariance of both.
+ * r is not known before v is: the first four rounds come near enough.
  */
+static void
+scales_correlate(struct scales_spread *p, double jumps)
+{
+	double n = p->past, white = (1 + M_PI_2 / n) * n / (n - 1), r = 0, v = 1 / n, c = 0;
+	double within = p->sigma * p->sigma / white;
+
+	for (unsigned k = 0; k < LS_MANY; k++) {
+		r = fmax(0, 1 - jumps * jumps * (1 - v) / (2 * within));
+		if (!(r < 1))
+			return;
+		c = r * (1 - pow(r, n)) / (n * (1 - r));
+		v = ((1 + r) / (1 - r) - 2 * c / (1 - r)) / n;
+	}
+	p->apart = (1 - r) / (1 + r);
+	p->sigma = sqrt(within * (1 + v + (M_PI_2 - 1) / n - 2 * c) / (1 - v));
+}
+
+/* The same, and of jumps. */
 static struct scales_spread
 scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t skip, struct scales_spread *ret_jumps)
 {
 	struct scales_spread p = scales_in_time(s, length, list, m, skip, false);
-	double apart;
 
 	*ret_jumps = scales_in_time(s, length, list, m, skip, true);
-	apart = ret_jumps->sigma * ret_jumps->sigma / (2 * p.sigma * p.sigma);
-	if (apart < 1) /* less the correlation */
-		p.apart = apart / (2 - apart);
+	if (!isnan(ret_jumps->sigma))
+		scales_correlate(&p, ret_jumps->sigma);
 	/* of two windows nobody knows how alike they are */
 	p.windows *= isnan(ret_jumps->sigma) ? 0 : p.apart;
 	return p;
@@ -378,7 +397,7 @@ scales_counts(const struct ls_scales *s, unsigned length, const uint32_t *list,
 
 	return !scales_is_hasty(s, length, excess) &&
 		!scales_is_usual(s, length, list, m, slot, jump, excess) &&
-		ls_scales_said(s, LS_SCALES_LEAST, slot) >= usual + LS_QUARTER * excess;
+		ls_scales_said(s, LS_SCALES_LEAST, slot) >= usual + LS_HALF * excess;
 }
 
 /*
