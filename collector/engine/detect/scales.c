@@ -206,9 +206,11 @@ scales_past(const struct ls_scales *s, unsigned length)
 						 : LS_SCALES_PAST - 1;
 }
 
-/* Of the past windows of one peer: less what is usual of it, or less the one before. */
+/* Of the past windows of one worker: less what is usual of it, or less the one before; each is clipped at a
+ * limit. */
 static struct scales_sums
-scales_sums(const struct ls_scales *s, unsigned length, size_t slot, bool jump)
+scales_sums(const struct ls_scales *s, unsigned length, size_t slot, bool jump,
+	double limit)
 {
 	double before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot];
 	uint64_t past = scales_past(s, length);
@@ -219,7 +221,7 @@ scales_sums(const struct ls_scales *s, unsigned length, size_t slot, bool jump)
 			(jump ? (double)scales_window(s, length, k + 1)[slot] : before);
 
 		if (!isnan(v))
-			scales_add(&sums, v);
+			scales_add(&sums, ls_stats_clip(v, limit));
 	}
 	return sums;
 }
@@ -250,7 +252,7 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t n = 0;
 
 	for (size_t i = 0; i < m; i += stride) {
-		peer[n] = scales_sums(s, length, list[i], jump);
+		peer[n] = scales_sums(s, length, list[i], jump, INFINITY);
 		n += list[i] != skip && peer[n].n > 0;
 	}
 	for (size_t k = 0; n > 2 && k * LS_SIXTEENTH < n; k++)
@@ -425,26 +427,48 @@ scales_is_beyond(const struct ls_scales *s, const struct scales_middle *now,
 		scales_tail(s);
 }
 
+/*
+ * Does a worker take longer than before, beyond what its peers vary by, and itself? What it varies by itself is
+ * worth no more than its windows, and none says more than three of its peers' deviations. Of who was named
+ * before nobody knows how much of that is the fault.
+ */
+static bool
+scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
+	size_t slot, const struct scales_peers *p, bool jump)
+{
+	const struct scales_middle *now = jump ? &p->jump : &p->change;
+	struct scales_spread in_time = jump ? p->jumps : p->in_time;
+	double rise = ls_scales_said(s, jump ? LS_SCALES_JUMP : LS_SCALES_CHANGE, slot);
+	struct scales_sums own;
+
+	if (!(rise > LS_LEAST / 2) ||
+		!scales_is_beyond(s, now, &in_time, rise - now->middle) ||
+		!scales_counts(s, length, list, m, slot, jump, rise))
+		return false;
+	if (!isnan(ls_scales_said(s, LS_SCALES_SINCE, slot)))
+		return true;
+	own = scales_sums(s, length, slot, jump, LS_SIGMAS * in_time.sigma);
+	in_time.sigma *= sqrt(fmax(1,
+		(own.square / (in_time.sigma * in_time.sigma) * in_time.apart +
+			LS_ONSET_MIN) /
+			(own.n * in_time.apart + LS_ONSET_MIN)));
+	return scales_is_beyond(s, now, &in_time, rise - now->middle);
+}
+
 /* Is the change of a worker, its jump, or its level, beyond what its peers vary by? Its excess,
  * or 0; *ret_level: it is the level. */
 static double
 scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
 	size_t slot, const struct scales_peers *p, bool *ret_level)
 {
-	double change = (double)scales_row(s, LS_SCALES_CHANGE)[slot];
 	double jump = (double)scales_row(s, LS_SCALES_JUMP)[slot];
 	double level = (double)scales_row(s, LS_SCALES_NOW)[slot], among;
 	double before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot];
 
-	if (change > LS_LEAST / 2 &&
-		scales_is_beyond(s, &p->change, &p->in_time,
-			change - p->change.middle) &&
-		scales_counts(s, length, list, m, slot, false, change))
-		return change;
-	if (jump > LS_LEAST / 2 && level > LS_HALF * jump &&
-		p->jumps.windows >= LS_ONSET_MIN &&
-		scales_is_beyond(s, &p->jump, &p->jumps, jump - p->jump.middle) &&
-		scales_counts(s, length, list, m, slot, true, jump))
+	if (scales_rises(s, length, list, m, slot, p, false))
+		return (double)scales_row(s, LS_SCALES_CHANGE)[slot];
+	if (level > LS_HALF * jump && p->jumps.windows >= LS_ONSET_MIN &&
+		scales_rises(s, length, list, m, slot, p, true))
 		return jump;
 	if (!(level > 2 * LS_LEAST) || before < LS_HALF * level ||
 		s->units * s->unit_data * LS_SCALES_DATUM < LS_DETECT_WARM / 2)

@@ -34,9 +34,11 @@
  * look falls with its age, so that errors of a job add up to the logarithm of that. Where a
  * length has too few windows, the greatest spread of shorter ones is taken, as if it fell
  * with the quarter power of the length (white noise: the half).
+ * Past windows that vary alike are more alike than like what comes: they are corrected for that, as an AR(1).
+ * Who was never named is compared with what it varied by itself, too, shrunk to that of its peers.
  * It stays named until the same test says that it is as before (scales_is_over).
  * Three rules beside that:
- *   it lasts                every part of the window shows a quarter of the excess;
+ *   it lasts                every part of the window shows half of the excess;
  *   what others have shown  a worker is not named for an excess that two of the others
  *           (a sixteenth of them) have shown over the same length before;
  *   patience while young    until a job has seen four host-hours nobody knows what is
