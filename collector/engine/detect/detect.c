@@ -187,7 +187,10 @@ detect_began(const struct ls_detect *d, size_t slot, struct ls_episode *ep)
 	const struct ls_detect_worker *w = &d->worker[slot];
 	bool named = w->said && d->scales->named[slot] != 0,
 	     followed = named && w->followed,
-	     born = followed && (d->scales->named[slot] & LS_SCALES_BORN) != 0;
+	     born = named && (d->scales->named[slot] & LS_SCALES_BORN) != 0 &&
+		(followed ||
+			ep->start_step <=
+				w->first_step + LS_DETECT_SKIP + LS_DETECT_WARM);
 	double begin = (double)ep->start_step, now = (double)ep->last_step;
 	struct ls_onset o = { 0 };
 
