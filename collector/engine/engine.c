@@ -5,6 +5,7 @@
 #include "collector/engine/engine_state.h"
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/detect/hang.h"
+#include "collector/engine/detect/reference.h"
 #include "collector/engine/join/lies.h"
 #include "proto/base/json.h"
 #include "proto/base/mem.h"
@@ -371,6 +372,7 @@ static void
 engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
 	ls_findings_clear_job(e, j, true, now_us);
+	ls_reference_keep(e, j);
 	for (uint32_t i = 0; i < j->count; i++) {
 		ls_detect_reset_worker(&j->detect, i);
 		ls_scales_reset_worker(&j->scales, i);

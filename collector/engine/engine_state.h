@@ -32,6 +32,7 @@
 	(LS_ROLE_NAME_MAX_BYTES > LS_SLICE_NAME_MAX_BYTES ? LS_ROLE_NAME_MAX_BYTES \
 							  : LS_SLICE_NAME_MAX_BYTES)
 #define LS_JOB_GROUPS 5
+#define LS_HOST_PAST 4 /* jobs and roles of which a host keeps what was usual */
 #define LS_JOB_LOST_MAX 64 /* processes of other attempts remembered a job */
 #define LS_RECENT_STEPS \
 	100 /* that views show as present; a job keeps as many at least, if there is memory */
@@ -45,11 +46,19 @@ enum ls_worker_state {
 	LS_WORKER_CRASHED
 };
 
+/* What was usual of a host in a role, in the newest attempt of a job that taught it. */
+struct ls_past {
+	uint64_t key; /* of the job, the role, and how it was measured */
+	int32_t attempt;
+	float usual; /* ls_scales_usual, of several workers the most */
+};
+
 struct ls_engine_host {
 	char name[LS_HOST_NAME_MAX_BYTES];
 	struct ls_counters counters;
 	int64_t seen_us; /* when it was named or had counters, last */
 	uint32_t workers; /* places that it has, at most LS_HOST_WORKERS_MAX */
+	struct ls_past past[LS_HOST_PAST]; /* newest first */
 	uint64_t lies[LS_LIE_COUNT]; /* lies.h */
 };
 

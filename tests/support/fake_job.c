@@ -142,7 +142,7 @@ fake_job_declare(struct fake_job *job)
 	(void)snprintf(info.job, sizeof(info.job), "%s", job->name);
 	for (size_t i = 0; i < job->count; i++) {
 		(void)snprintf(info.host, sizeof(info.host), "h%zu",
-			job->on_host > 1 ? i / job->on_host : i);
+			job->first_host + (job->on_host > 1 ? i / job->on_host : i));
 		if (job->in_rack > 0)
 			(void)snprintf(info.rack, sizeof(info.rack), "r%zu",
 				i / job->in_rack);

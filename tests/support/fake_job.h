@@ -53,6 +53,7 @@ struct fake_job {
 	bool no_world; /* no worker reports how many there are */
 	size_t slices; /* 0 or 1: one; else a barrier in each, and one of all */
 	size_t on_host; /* workers of a host; 0: one */
+	size_t first_host; /* number of the first rank's */
 	size_t in_rack; /* neighbours that share a rack; 0: none is told */
 	size_t shards; /* input shards, dealt out in turn; 0: none is told */
 	/* pipeline stages, dealt out in turn, as roles; 0: none is told */

@@ -187,7 +187,10 @@ detect_began(const struct ls_detect *d, size_t slot, struct ls_episode *ep)
 	const struct ls_detect_worker *w = &d->worker[slot];
 	bool named = w->said && d->scales->named[slot] != 0,
 	     followed = named && w->followed,
-	     born = followed && (d->scales->named[slot] & LS_SCALES_BORN) != 0;
+	     born = named && (d->scales->named[slot] & LS_SCALES_BORN) != 0 &&
+		(followed ||
+			ep->start_step <=
+				w->first_step + LS_DETECT_SKIP + LS_DETECT_WARM);
 	double begin = (double)ep->start_step, now = (double)ep->last_step;
 	struct ls_onset o = { 0 };
 
@@ -328,7 +331,6 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 	size_t *changes)
 {
 	struct ls_detect_worker *w = &d->worker[slot];
-	struct ls_detect_channel *ch = &w->channel[LS_DETECT_CHRONIC];
 	double residual_s = d->mode == LS_MODE_LATENESS ? r->late_s : r->wait_s;
 	double excess_s, x, z, sigma, allowance = LS_DETECT_ALLOWANCE;
 	bool had = w->has_last_x,
@@ -339,9 +341,6 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 		return;
 	if (said && !w->said)
 		detect_say(d, slot);
-	/* it is as before, unless all is forgotten, or the next steps say more */
-	if (!said && w->said && d->scales != NULL && d->scales->units > 0)
-		ch->c = fmin(ch->c, LS_DETECT_CLEAR);
 	w->said = said;
 	excess_s = residual_s - w->base_s - fmax(w->shift_s, 0);
 	x = excess_s / d->step_s;
@@ -357,7 +356,7 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 				LS_HALF);
 	z = ls_stats_clip(x / sigma, LS_SIGMAS);
 	detect_shift(d, slot, r, z - allowance, excess_s, before->suspect, step, t_us);
-	if (before->teaches && ch->c < LS_DETECT_SUSPECT)
+	if (before->teaches && w->channel[LS_DETECT_CHRONIC].c < LS_DETECT_SUSPECT)
 		ls_detect_base_learn(d, w, r, residual_s, x, before->calm);
 }
 

@@ -115,6 +115,7 @@ reference_put_worker(const struct ls_job *j, const struct ls_engine_worker *w,
 	r->key = reference_worker_key(j, w);
 #define LS_REFERENCE_WORKER(member, type, most) *v++ = (double)of->member;
 #include "collector/engine/detect/reference.def"
+	r->value[LS_REFERENCE_VALUES - 1] = ls_scales_carried(&j->scales, w->slot);
 }
 
 int
@@ -202,14 +203,64 @@ reference_find(const struct ls_engine *e, uint64_t key)
 	return r == NULL ? NULL : r->value;
 }
 
+/* Of what compares: the job, the role, the residual and the unit. */
+static uint64_t
+reference_past_key(const struct ls_job *j, const struct ls_engine_worker *w)
+{
+	uint32_t measured = 2 * j->scales.unit_data + j->scales.late;
+	uint64_t key = ls_hash(LS_HASH_START, j->name, strlen(j->name) + 1);
+
+	key = ls_hash(key, w->info.role, strlen(w->info.role) + 1);
+	return ls_hash(key, &measured, sizeof(measured));
+}
+
+/* Where this key is, or the oldest one. */
+static size_t
+reference_past_at(const struct ls_engine_host *h, uint64_t key)
+{
+	size_t at = 0;
+
+	while (at < LS_HOST_PAST - 1 && h->past[at].key != key)
+		at++;
+	return at;
+}
+
+void
+ls_reference_keep(struct ls_engine *e, const struct ls_job *j)
+{
+	for (size_t i = 0; i < j->count; i++) {
+		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+		struct ls_past is = { .key = reference_past_key(j, w),
+			.attempt = j->attempt,
+			.usual = (float)ls_scales_usual(&j->scales, i) };
+		struct ls_past *past = e->hosts[w->host].past;
+		size_t at = reference_past_at(&e->hosts[w->host], is.key);
+
+		if (isnan(is.usual))
+			continue; /* earlier attempts know better */
+		if (past[at].key == is.key && past[at].attempt == is.attempt)
+			is.usual = fmaxf(is.usual, past[at].usual);
+		memmove(past + 1, past, at * sizeof(*past));
+		*past = is;
+	}
+}
+
 void
 ls_reference_worker(const struct ls_engine *e, struct ls_job *j,
 	const struct ls_engine_worker *w)
 {
 	const double *v = reference_find(e, reference_worker_key(j, w));
 	struct ls_detect_worker *of = &j->detect.worker[w->slot];
+	uint64_t key = reference_past_key(j, w);
+	const struct ls_engine_host *h = &e->hosts[w->host];
+	const struct ls_past *past = &h->past[reference_past_at(h, key)];
+	bool fits = v != NULL && reference_worker_fits(v);
 
-	if (v == NULL || !j->detect.ready || !reference_worker_fits(v))
+	ls_scales_carry(&j->scales, w->slot,
+		fits			   ? v[LS_REFERENCE_VALUES - 1]
+			: past->key == key ? (double)past->usual
+					   : NAN);
+	if (!fits || !j->detect.ready)
 		return;
 #define LS_REFERENCE_WORKER(member, type, most) of->member = (type)*v++;
 #include "collector/engine/detect/reference.def"

@@ -5,10 +5,15 @@
  *
  *     ls_engine_reference -> bytes -> (storage) -> ls_engine_reference_load -> here
  *
+ * And for the next attempt of a job: what was usual of a host in a role (scales.h). The host keeps it,
+ * whichever rank and slot it gets, and while it is away. It is not told in another role, or where the
+ * residual or the unit of scales.h is another. A collector that starts again knows it of workers that
+ * were told before.
+ *
  * Owner:   the engine's thread.
  * Units:   those of detect.h.
  * Errors:  none here.
- * Limits:  LS_REFERENCE_VALUES and a key, so 96 bytes a worker and a job. Values that no worker can
+ * Limits:  LS_HOST_PAST jobs and roles of a host are kept. LS_REFERENCE_VALUES and a key, so 96 bytes a worker and a job. Values that no worker can
  *          have are as if nothing were kept of it.
  * Source:  derivation: what detect.h has learned of a worker does not depend on who learned it.
  */
@@ -23,8 +28,12 @@
  * steps of its attempt are read back, they teach more. */
 void ls_reference_job(const struct ls_engine *e, struct ls_job *j, uint64_t step);
 
-/* The same of a worker that comes later. */
+/* The same of a worker that comes later, or of another host now, and what was usual of its host in an
+ * earlier attempt. */
 void ls_reference_worker(const struct ls_engine *e, struct ls_job *j,
 	const struct ls_engine_worker *w);
+
+/* The workers of an attempt are about to be forgotten: their hosts keep what was usual of them. */
+void ls_reference_keep(struct ls_engine *e, const struct ls_job *j);
 
 #endif

@@ -62,14 +62,14 @@ ls_scales_fini(struct ls_scales *s)
 	free(s->row);
 	free(s->named);
 	free(s->scratch);
-	memset(s, 0, sizeof(*s));
+	*s = (struct ls_scales){ .late = s->late, .unit_data = s->unit_data };
 }
 
 void
 ls_scales_reset_worker(struct ls_scales *s, size_t slot)
 {
 	LS_ASSERT(slot < s->capacity);
-	for (unsigned r = 0; r < LS_SCALES_ROWS; r++)
+	for (unsigned r = 0; r < LS_SCALES_CARRIED; r++)
 		scales_row(s, r)[slot] =
 			r == LS_SCALES_SUM || r == LS_SCALES_KNOWN ? 0 : NAN;
 	s->named[slot] = 0;
@@ -169,7 +169,7 @@ struct scales_middle {
 
 /* What the peers of a worker, or of all of a role, are like over one length of time. */
 struct scales_peers {
-	struct scales_middle change, level, jump;
+	struct scales_middle change, level, since, jump;
 	struct scales_spread in_time, jumps;
 };
 
@@ -280,7 +280,8 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 static void
 scales_correlate(struct scales_spread *p, double jumps)
 {
-	double n = p->past, white = (1 + M_PI_2 / n) * n / (n - 1), r = 0, v = 1 / n, c = 0;
+	double n = p->past, white = (1 + M_PI_2 / n) * n / (n - 1), r = 0, v = 1 / n,
+	       c = 0;
 	double within = p->sigma * p->sigma / white;
 
 	for (unsigned k = 0; k < LS_MANY; k++) {
@@ -332,6 +333,7 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 	p.change = scales_middle(s, LS_SCALES_CHANGE, list, m, skip,
 		fmax(p.in_time.sigma, SCALES_FLOOR));
 	p.level = scales_middle(s, LS_SCALES_NOW, list, m, skip, LS_LEAST);
+	p.since = scales_middle(s, LS_SCALES_SINCE, list, m, skip, LS_HALF * LS_LEAST);
 	p.jump = scales_middle(s, LS_SCALES_JUMP, list, m, skip,
 		fmax(p.jumps.sigma, SCALES_FLOOR));
 	return p;
@@ -362,11 +364,9 @@ scales_is_usual(const struct ls_scales *s, unsigned length, const uint32_t *list
 /* Are so many others half as slow now that this is the structure of the job? */
 static bool
 scales_is_structure(const struct ls_scales *s, const uint32_t *list, size_t m,
-	size_t slot, double level)
+	size_t slot, double excess, unsigned row)
 {
-	return scales_others(list, m, slot, level * LS_HALF,
-		       scales_row(s, LS_SCALES_NOW)) +
-		1 >=
+	return scales_others(list, m, slot, excess * LS_HALF, scales_row(s, row)) + 1 >=
 		fmax((double)m / LS_SIXTEENTH,
 			fmin(LS_MANY, LS_QUARTER * (double)m + 1));
 }
@@ -445,7 +445,7 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 		!scales_is_beyond(s, now, &in_time, rise - now->middle) ||
 		!scales_counts(s, length, list, m, slot, jump, rise))
 		return false;
-	if (!isnan(ls_scales_said(s, LS_SCALES_SINCE, slot)))
+	if (!isnan(ls_scales_said(s, LS_SCALES_NAMED_AT, slot)))
 		return true;
 	own = scales_sums(s, length, slot, jump, LS_SIGMAS * in_time.sigma);
 	in_time.sigma *= sqrt(fmax(1,
@@ -455,6 +455,35 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 	return scales_is_beyond(s, now, &in_time, rise - now->middle);
 }
 
+/* Is its level, or what this has grown by since earlier attempts, beyond what its peers differ by now,
+ * and has it been so in all of this attempt? */
+static bool
+scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t slot, const struct scales_peers *p, bool since)
+{
+	const struct scales_middle *now = since ? &p->since : &p->level;
+	unsigned row = since ? LS_SCALES_SINCE : LS_SCALES_NOW;
+	double excess = ls_scales_said(s, row, slot), among,
+	       before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot],
+	       least = ls_scales_said(s, LS_SCALES_NOW, slot) - LS_HALF * excess,
+	       prior = since ? LS_HALF * LS_LEAST : LS_LEAST;
+
+	if (!(excess > 2 * prior) || !(least > 0) || before < least ||
+		(since && isnan(before)) ||
+		s->units * s->unit_data * LS_SCALES_DATUM < LS_DETECT_WARM / 2)
+		return false;
+	among = sqrt((now->square + LS_PRIOR * prior * prior) / (now->n + LS_PRIOR));
+	return ls_scales_student((since ? excess - now->middle : excess) /
+			       fmax(among, p->in_time.sigma),
+		       (unsigned)fmax(
+			       fmin(now->n + LS_PRIOR,
+				       fmax(p->in_time.windows,
+					       LS_SCALES_TAILS * p->in_time.apart)),
+			       3)) < scales_tail(s) &&
+		scales_counts(s, length, list, m, slot, false, excess) &&
+		!scales_is_structure(s, list, m, slot, excess, row);
+}
+
 /* Is the change of a worker, its jump, or its level, beyond what its peers vary by? Its excess,
  * or 0; *ret_level: it is the level. */
 static double
@@ -462,30 +491,17 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 	size_t slot, const struct scales_peers *p, bool *ret_level)
 {
 	double jump = (double)scales_row(s, LS_SCALES_JUMP)[slot];
-	double level = (double)scales_row(s, LS_SCALES_NOW)[slot], among;
-	double before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot];
+	double level = (double)scales_row(s, LS_SCALES_NOW)[slot];
 
 	if (scales_rises(s, length, list, m, slot, p, false))
 		return (double)scales_row(s, LS_SCALES_CHANGE)[slot];
-	if (level > LS_HALF * jump && p->jumps.windows >= LS_ONSET_MIN &&
+	if (level > LS_QUARTER * jump && p->jumps.windows >= LS_ONSET_MIN &&
 		scales_rises(s, length, list, m, slot, p, true))
 		return jump;
-	if (!(level > 2 * LS_LEAST) || before < LS_HALF * level ||
-		s->units * s->unit_data * LS_SCALES_DATUM < LS_DETECT_WARM / 2)
-		return 0;
-	among = sqrt((p->level.square + LS_PRIOR * LS_LEAST * LS_LEAST) /
-		(p->level.n + LS_PRIOR));
-	if (ls_scales_student(level / fmax(among, p->in_time.sigma),
-		    (unsigned)fmax(fmin(p->level.n + LS_PRIOR,
-					   fmax(p->in_time.windows,
-						   LS_SCALES_TAILS * p->in_time.apart)),
-			    3)) < scales_tail(s) &&
-		scales_counts(s, length, list, m, slot, false, level) &&
-		!scales_is_structure(s, list, m, slot, level)) {
-		*ret_level = true;
-		return level;
-	}
-	return 0;
+	*ret_level = true;
+	if (scales_is_born(s, length, list, m, slot, p, true))
+		return ls_scales_said(s, LS_SCALES_SINCE, slot);
+	return scales_is_born(s, length, list, m, slot, p, false) ? level : 0;
 }
 
 /*
@@ -504,7 +520,7 @@ scales_is_over(const struct ls_scales *s, unsigned length, size_t slot,
 		(double)scales_row(s, LS_SCALES_NOW)[slot];
 
 	if (!(drop > LS_HALF * excess) ||
-		(double)s->units - ls_scales_said(s, LS_SCALES_SINCE, slot) <
+		(double)s->units - ls_scales_said(s, LS_SCALES_NAMED_AT, slot) <
 			(double)((2ull << length) << longest))
 		return false;
 	return (longest && drop + jump > LS_HALF * excess) ||
@@ -528,7 +544,7 @@ scales_begin(struct ls_scales *s, unsigned bits, size_t slot, double excess,
 				scales_row(s, LS_SCALES_BEFORE + k)[slot]);
 			break;
 		}
-	scales_row(s, LS_SCALES_SINCE)[slot] = (float)s->units;
+	scales_row(s, LS_SCALES_NAMED_AT)[slot] = (float)s->units;
 	s->named[slot] |= (uint16_t)bits;
 }
 
@@ -540,6 +556,27 @@ ls_scales_say(struct ls_scales *s, size_t slot, double excess, double usual)
 	while (length > 0 && scales_past(s, length) < LS_ONSET_MIN)
 		length--;
 	scales_begin(s, 1u << length, slot, excess, usual);
+}
+
+void
+ls_scales_carry(struct ls_scales *s, size_t slot, double usual)
+{
+	scales_row(s, LS_SCALES_CARRIED)[slot] = (float)usual;
+	s->carried = s->carried || !isnan(usual);
+}
+
+double
+ls_scales_usual(const struct ls_scales *s, size_t slot)
+{
+	double usual = ls_scales_carried(s, slot);
+	bool young = !isnan(usual) && s->seen_s < LS_SCALES_YOUNG_S;
+
+	if (s->named[slot] != 0)
+		return ls_scales_said(s, LS_SCALES_USUAL, slot);
+	for (unsigned length = 0; length < LS_SCALES_LENGTHS && !young; length++)
+		if (!isnan(scales_row(s, LS_SCALES_BEFORE + length)[slot]))
+			usual = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot];
+	return usual;
 }
 
 /* Newest windows of a length in a row that show a part of the worker's excess. */
@@ -648,6 +685,7 @@ static void
 scales_means(struct ls_scales *s, unsigned length)
 {
 	float *now = scales_row(s, LS_SCALES_NOW),
+	      *since = scales_row(s, LS_SCALES_SINCE),
 	      *change = scales_row(s, LS_SCALES_CHANGE),
 	      *jump = scales_row(s, LS_SCALES_JUMP),
 	      *least = scales_row(s, LS_SCALES_LEAST),
@@ -661,6 +699,7 @@ scales_means(struct ls_scales *s, unsigned length)
 				     : scales_window(s, length - 2, k);
 	for (size_t i = 0; i < s->count; i++) {
 		now[i] = scales_mean(part, parts, i);
+		since[i] = now[i] - (float)ls_scales_carried(s, i);
 		change[i] = now[i] - before[i];
 		jump[i] = now[i] - scales_mean(part + parts, parts, i);
 		least[i] = part[0][i];
@@ -790,6 +829,7 @@ scales_forget(struct ls_scales *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		ls_scales_reset_worker(s, i);
+	s->carried = s->carried && s->unit_data == 0; /* which was not known yet */
 	s->units = s->data = 0;
 }
 

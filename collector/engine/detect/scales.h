@@ -22,6 +22,9 @@
  *   level   the mean itself, slow from the first step: against what its peers' means vary
  *           by, and a prior that workers of a role differ by 1 % for good. Its past must
  *           show half of it.
+ *   since   the mean less what was usual of the host in earlier attempts of the job, against what
+ *           the same of its peers varies by, and a prior of half a percent. Two earlier
+ *           windows at least must show half of it, and so must its mean.
  *   jump    the mean less that of the window just before, against what its peers' windows
  *           differ from the ones before them, in the past and now: where work wanders for
  *           longer than the window, that is far less than what windows vary by. The worker
@@ -58,6 +61,7 @@
 #ifndef LS_COLLECTOR_SCALES_H
 #define LS_COLLECTOR_SCALES_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -86,11 +90,13 @@ enum ls_scales_row {
 	LS_SCALES_EXCESS = LS_SCALES_SHOWN + 6 * LS_SCALES_LENGTHS,
 	LS_SCALES_USUAL,
 	LS_SCALES_BELOW,
-	LS_SCALES_SINCE,
+	LS_SCALES_NAMED_AT,
 	LS_SCALES_NOW, /* mean of the newest window, while it is looked at */
-	LS_SCALES_CHANGE, /* the same less its past */
+	LS_SCALES_SINCE, /* the same less what was usual in earlier attempts */
+	LS_SCALES_CHANGE, /* less its past */
 	LS_SCALES_JUMP, /* less the window just before */
 	LS_SCALES_LEAST, /* least of its parts */
+	LS_SCALES_CARRIED, /* what was usual of its host in earlier attempts: stays if all else is forgotten */
 	LS_SCALES_ROWS
 };
 
@@ -102,6 +108,7 @@ struct ls_scales {
 	double seen_s; /* host-seconds */
 	double step_s, patience_s; /* as of the newest step */
 	bool late; /* residual: lateness, else wait */
+	bool carried; /* something is known from earlier attempts, and compares */
 	uint32_t steps, data; /* of the datum and the unit so far */
 	uint32_t unit_data; /* data of a unit; 0 = not decided */
 	uint64_t units;
@@ -109,7 +116,8 @@ struct ls_scales {
 	size_t done; /* workers of which it was */
 };
 
-/* Frees what it holds; it can be used again from zero. */
+/* Frees what it holds, and can be used again. The residual and the unit stay, so that an attempt compares
+ * with the one before. */
 void ls_scales_fini(struct ls_scales *s);
 
 /* Makes room for n workers; new ones are not known. -ENOMEM. */
@@ -129,11 +137,25 @@ void ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t
  * step time: by how much, and what was usual. */
 void ls_scales_say(struct ls_scales *s, size_t slot, double excess, double usual);
 
+/* Sets what was usual of a worker's host in earlier attempts of the job, NaN: not known. */
+void ls_scales_carry(struct ls_scales *s, size_t slot, double usual);
+
+/* What is usual of a worker, for the attempts to come: before it was named, if it is. A young job
+ * does not know better than earlier attempts. NaN: not known. */
+double ls_scales_usual(const struct ls_scales *s, size_t slot);
+
 /* One of the rows above, of a worker. */
 static inline double
 ls_scales_said(const struct ls_scales *s, enum ls_scales_row row, size_t slot)
 {
 	return (double)s->row[row * s->capacity + slot];
+}
+
+/* What ls_scales_carry set, NaN if it does not compare. */
+static inline double
+ls_scales_carried(const struct ls_scales *s, size_t slot)
+{
+	return s->carried ? ls_scales_said(s, LS_SCALES_CARRIED, slot) : NAN;
 }
 
 /* How a worker that is named became slower, by its windows: in steps from now, so below 0. */

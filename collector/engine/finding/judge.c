@@ -588,8 +588,9 @@ judge_scales(const struct ls_engine *e, struct ls_job *j)
 {
 	if (!j->replica.on && j->detect.judged >= LS_DETECT_SKIP)
 		ls_scales_step(&j->scales, j->residuals, j->count,
-			j->detect.ready ? j->detect.mode == LS_MODE_LATENESS
-					: ls_judge_clocks_ok(e, j),
+			j->detect.ready		    ? j->detect.mode == LS_MODE_LATENESS
+				: j->scales.carried ? j->scales.late
+						    : ls_judge_clocks_ok(e, j),
 			j->detect.step_s, e->patience_s, &j->room);
 	j->detect.scales = j->replica.on ? NULL : &j->scales;
 	j->detect.asked = !j->replica.on && !ls_scales_is_silent(&j->scales);

@@ -57,6 +57,7 @@ roster_handle(const struct ls_engine *e, const struct ls_engine_worker *w)
 static void
 roster_release_workers(struct ls_engine *e, struct ls_job *j)
 {
+	ls_reference_keep(e, j);
 	for (size_t i = 0; i < j->count; i++) {
 		struct ls_engine_worker *w = &e->workers[j->slots[i]];
 
@@ -493,6 +494,7 @@ roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 		e->hosts[index].workers++;
 		w->host = index;
 		memcpy(w->info.host, host, strlen(host) + 1);
+		ls_reference_worker(e, j, w);
 	}
 	w->state = LS_WORKER_REPORTING;
 	e->unheard += w->reported;

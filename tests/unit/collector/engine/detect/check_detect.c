@@ -187,7 +187,7 @@ name(double excess, unsigned bits)
 	feed.scales.row[LS_SCALES_EXCESS * feed.scales.capacity + 1] = (float)excess;
 	feed.scales.row[LS_SCALES_USUAL * feed.scales.capacity + 1] = 0;
 	/* no windows since then can say that it is over */
-	feed.scales.row[LS_SCALES_SINCE * feed.scales.capacity + 1] = INFINITY;
+	feed.scales.row[LS_SCALES_NAMED_AT * feed.scales.capacity + 1] = INFINITY;
 }
 
 static void
@@ -249,7 +249,7 @@ LS_TEST(all, who_is_named_stays_found)
 	ck_assert_uint_eq(feed.d.open, 1);
 	feed.scales.named[1] = 0;
 	slower(&feed, 0);
-	run(&feed, LS_DETECT_CLEAR_STEPS + LS_BLOCK);
+	run(&feed, 400);
 	ck_assert_uint_eq(feed.d.open, 0);
 }
 
