@@ -371,6 +371,14 @@ scales_is_structure(const struct ls_scales *s, const uint32_t *list, size_t m,
 			fmin(LS_MANY, LS_QUARTER * (double)m + 1));
 }
 
+/* Is the newest window from before the worker was named, or from when it still was? */
+static bool
+scales_is_mixed(const struct ls_scales *s, uint64_t units, size_t slot)
+{
+	return (double)s->units - ls_scales_said(s, LS_SCALES_TURNED, slot) <
+		(double)units;
+}
+
 /* Is a window so long? Units are whole: to the nearest one. */
 static bool
 scales_is_long(const struct ls_scales *s, unsigned length, double seconds)
@@ -445,7 +453,7 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 		!scales_is_beyond(s, now, &in_time, rise - now->middle) ||
 		!scales_counts(s, length, list, m, slot, jump, rise))
 		return false;
-	if (!isnan(ls_scales_said(s, LS_SCALES_NAMED_AT, slot)))
+	if (!isnan(ls_scales_said(s, LS_SCALES_TURNED, slot)))
 		return true;
 	own = scales_sums(s, length, slot, jump, LS_SIGMAS * in_time.sigma);
 	in_time.sigma *= sqrt(fmax(1,
@@ -469,7 +477,7 @@ scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	       prior = since ? LS_HALF * LS_LEAST : LS_LEAST;
 
 	if (!(excess > 2 * prior) || !(least > 0) || before < least ||
-		(since && isnan(before)) ||
+		(since && isnan(before)) || scales_is_mixed(s, 2ull << length, slot) ||
 		s->units * s->unit_data * LS_SCALES_DATUM < LS_DETECT_WARM / 2)
 		return false;
 	among = sqrt((now->square + LS_PRIOR * prior * prior) / (now->n + LS_PRIOR));
@@ -520,8 +528,7 @@ scales_is_over(const struct ls_scales *s, unsigned length, size_t slot,
 		(double)scales_row(s, LS_SCALES_NOW)[slot];
 
 	if (!(drop > LS_HALF * excess) ||
-		(double)s->units - ls_scales_said(s, LS_SCALES_NAMED_AT, slot) <
-			(double)((2ull << length) << longest))
+		scales_is_mixed(s, (2ull << length) << longest, slot))
 		return false;
 	return (longest && drop + jump > LS_HALF * excess) ||
 		scales_is_beyond(s, &p->change, &p->in_time, drop + p->change.middle) ||
@@ -544,7 +551,7 @@ scales_begin(struct ls_scales *s, unsigned bits, size_t slot, double excess,
 				scales_row(s, LS_SCALES_BEFORE + k)[slot]);
 			break;
 		}
-	scales_row(s, LS_SCALES_NAMED_AT)[slot] = (float)s->units;
+	scales_row(s, LS_SCALES_TURNED)[slot] = (float)s->units;
 	s->named[slot] |= (uint16_t)bits;
 }
 
@@ -651,8 +658,10 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 			continue;
 		if (!all)
 			peers = scales_measure(s, length, list, m, slot);
-		if (s->named[slot] != 0 && scales_is_over(s, length, slot, &peers))
+		if (s->named[slot] != 0 && scales_is_over(s, length, slot, &peers)) {
 			s->named[slot] = 0;
+			scales_row(s, LS_SCALES_TURNED)[slot] = (float)s->units;
+		}
 		if ((s->named[slot] & bit) != 0 || !((double)now[slot] > LS_LEAST / 2))
 			continue;
 		is = scales_test(s, length, list, m, slot, &peers, &level);

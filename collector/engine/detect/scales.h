@@ -86,11 +86,11 @@ enum ls_scales_row {
 	 * the present one, and since then */
 	LS_SCALES_SHOWN = LS_SCALES_BEFORE + LS_SCALES_LENGTHS,
 	/* when it was named: what it is slower by; what was usual of it; that, or what was usual over the
-	 * longest windows, the lower; units until then */
+	 * longest windows, the lower */
 	LS_SCALES_EXCESS = LS_SCALES_SHOWN + 6 * LS_SCALES_LENGTHS,
 	LS_SCALES_USUAL,
 	LS_SCALES_BELOW,
-	LS_SCALES_NAMED_AT,
+	LS_SCALES_TURNED, /* units until it was named, or was not any more */
 	LS_SCALES_NOW, /* mean of the newest window, while it is looked at */
 	LS_SCALES_SINCE, /* the same less what was usual in earlier attempts */
 	LS_SCALES_CHANGE, /* less its past */

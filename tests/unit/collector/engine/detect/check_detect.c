@@ -187,7 +187,7 @@ name(double excess, unsigned bits)
 	feed.scales.row[LS_SCALES_EXCESS * feed.scales.capacity + 1] = (float)excess;
 	feed.scales.row[LS_SCALES_USUAL * feed.scales.capacity + 1] = 0;
 	/* no windows since then can say that it is over */
-	feed.scales.row[LS_SCALES_NAMED_AT * feed.scales.capacity + 1] = INFINITY;
+	feed.scales.row[LS_SCALES_TURNED * feed.scales.capacity + 1] = INFINITY;
 }
 
 static void
