@@ -28,7 +28,7 @@
  *   jump    the mean less that of the window just before, against what its peers' windows
  *           differ from the ones before them, in the past and now: where work wanders for
  *           longer than the window, that is far less than what windows vary by. The worker
- *           must be half as slow beside its peers, too.
+ *           must be a quarter as slow beside its peers, too.
  *
  * A worker is named if the tail of Student's t, with as many degrees of freedom as there
  * are peers' windows (10 to 64, fewer where their kurtosis is high; windows that vary alike
