@@ -18,6 +18,7 @@ wl_cpu_hog        workload_run 900 rank_hog 1:cpu_hog:1
 wl_cpu_quota      workload_run 900 quota 0:cpu_quota:25
 wl_slow_input     workload_run 900 slow_disk 3:slow_input:64
 wl_pause          workload_run 900 sigstop 1:pause:200
+wl_seconds_clean  workload_run 600 none --device 950
 wl_slices_clean   workload_run 900 none --slices 2
 wl_slices_hog     workload_run 900 rank_hog 3:cpu_hog:1 --slices 2
 wl_hang           workload_hang 900 2
@@ -396,7 +397,7 @@ one() {
 
 # --- all of them ----------------------------------------------------------------------------------
 
-run_limit_seconds=240
+run_limit_seconds=900
 ratio=1
 while :; do
 	case ${1:-} in

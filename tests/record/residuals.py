@@ -49,7 +49,8 @@ def residuals(path, wait):
             continue
         of = [record for _, record in sorted(steps[step].items())]
         rows.append(against_others([r["sync_enter"] - r["sync_exit"] if wait else r["sync_enter"] for r in of]))
-    return [[v / usual for v in worker] for worker in zip(*rows)]
+    usual_of = [statistics.fmean(worker) for worker in zip(*rows)]
+    return [[(v - own) / usual for v in worker] for worker, own in zip(zip(*rows), usual_of)]
 
 
 def blocks(path):
