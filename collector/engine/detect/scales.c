@@ -31,22 +31,15 @@ scales_row(const struct ls_scales *s, unsigned row)
 	return s->row + row * s->capacity;
 }
 
-/* Window `back` before the newest that ended, of a length (0: two units). */
+/* Window `back` before the newest that ended, of a length (0: a unit). */
 static float *
 scales_window(const struct ls_scales *s, unsigned length, uint64_t back)
 {
-	uint64_t ended = s->units >> (length + 1);
+	uint64_t ended = s->units >> length;
 
 	return scales_row(s,
 		LS_SCALES_WINDOW + length * LS_SCALES_PAST +
 			(unsigned)((ended - 1 - back) % LS_SCALES_PAST));
-}
-
-static float *
-scales_unit(const struct ls_scales *s, uint64_t back)
-{
-	return scales_row(s,
-		LS_SCALES_UNIT + (unsigned)((s->units - 1 - back) % LS_SCALES_UNITS));
 }
 
 /* What was shown over a length: excess, or jump. */
@@ -198,7 +191,7 @@ scales_middle(struct ls_scales *s, unsigned row, const uint32_t *list, size_t m,
 static uint64_t
 scales_past(const struct ls_scales *s, unsigned length)
 {
-	uint64_t ended = s->units >> (length + 1);
+	uint64_t ended = s->units >> length;
 
 	return ended == 0			 ? 0
 		: ended - 1 < LS_SCALES_PAST - 1 ? ended - 1
@@ -215,7 +208,7 @@ scales_sums(const struct ls_scales *s, unsigned length, size_t slot, bool jump,
 	uint64_t past = scales_past(s, length);
 	struct scales_sums sums = { 0 };
 
-	for (uint64_t k = 1; k + jump <= past && !isnan(before); k++) {
+	for (uint64_t k = 1 + jump; k + jump <= past; k++) {
 		double v = (double)scales_window(s, length, k)[slot] -
 			(jump ? (double)scales_window(s, length, k + 1)[slot] : before);
 
@@ -313,12 +306,13 @@ static struct scales_peers
 scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
 	size_t skip)
 {
+	struct scales_spread jumps;
 	struct scales_peers p;
 
-	p.in_time = scales_varies(s, length, list, m, skip, &p.jumps);
-	for (unsigned k = length; k-- > 0 && p.in_time.windows < LS_ONSET_MIN;) {
-		struct scales_spread jumps,
-			shorter = scales_varies(s, k, list, m, skip, &jumps);
+	p.in_time = scales_varies(s, length, list, m, skip, &jumps);
+	for (unsigned k = length; k-- > 1 && p.in_time.windows < LS_ONSET_MIN;) {
+		struct scales_spread shorter =
+			scales_varies(s, k, list, m, skip, &jumps);
 
 		if (jumps.windows >= LS_ONSET_MIN)
 			p.in_time.apart = fmin(p.in_time.apart, shorter.apart);
@@ -333,6 +327,7 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 		fmax(p.in_time.sigma, SCALES_FLOOR));
 	p.level = scales_middle(s, LS_SCALES_NOW, list, m, skip, LS_LEAST);
 	p.since = scales_middle(s, LS_SCALES_SINCE, list, m, skip, LS_HALF * LS_LEAST);
+	p.jumps = scales_in_time(s, length - 1, list, m, skip, true);
 	p.jump = scales_middle(s, LS_SCALES_JUMP, list, m, skip,
 		fmax(p.jumps.sigma, SCALES_FLOOR));
 	return p;
@@ -382,7 +377,7 @@ scales_is_mixed(const struct ls_scales *s, uint64_t units, size_t slot)
 static bool
 scales_is_long(const struct ls_scales *s, unsigned length, double seconds)
 {
-	return ((double)(2ull << length) + 0.5) * s->unit_data * LS_SCALES_DATUM *
+	return ((double)(1ull << length) + 0.5) * s->unit_data * LS_SCALES_DATUM *
 		s->step_s >=
 		seconds;
 }
@@ -454,7 +449,7 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 		return false;
 	if (!isnan(ls_scales_said(s, LS_SCALES_TURNED, slot)))
 		return true;
-	own = scales_sums(s, length, slot, jump, LS_SIGMAS * in_time.sigma);
+	own = scales_sums(s, length - jump, slot, jump, LS_SIGMAS * in_time.sigma);
 	in_time.sigma *= sqrt(fmax(1,
 		(own.square / (in_time.sigma * in_time.sigma) * in_time.apart +
 			LS_ONSET_MIN) /
@@ -476,7 +471,7 @@ scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	       prior = since ? LS_HALF * LS_LEAST : LS_LEAST;
 
 	if (!(excess > 2 * prior) || !(least > 0) || before < least ||
-		(since && isnan(before)) || scales_is_mixed(s, 2ull << length, slot) ||
+		(since && isnan(before)) || scales_is_mixed(s, 1ull << length, slot) ||
 		s->units * s->unit_data * LS_SCALES_DATUM < LS_DETECT_WARM / 2)
 		return false;
 	among = sqrt((now->square + LS_PRIOR * prior * prior) / (now->n + LS_PRIOR));
@@ -527,7 +522,7 @@ scales_is_over(const struct ls_scales *s, unsigned length, size_t slot,
 		(double)scales_row(s, LS_SCALES_NOW)[slot];
 
 	if (!(drop > LS_HALF * excess) ||
-		scales_is_mixed(s, (2ull << length) << longest, slot))
+		scales_is_mixed(s, (1ull << length) << longest, slot))
 		return false;
 	return (longest && drop + jump > LS_HALF * excess) ||
 		scales_is_beyond(s, &p->change, &p->in_time, drop + p->change.middle) ||
@@ -559,7 +554,7 @@ ls_scales_say(struct ls_scales *s, size_t slot, double excess, double usual)
 {
 	unsigned length = LS_SCALES_LENGTHS - 1;
 
-	while (length > 0 && scales_past(s, length) < LS_ONSET_MIN)
+	while (length > 1 && scales_past(s, length) < LS_ONSET_MIN)
 		length--;
 	scales_begin(s, 1u << length, slot, excess, usual);
 }
@@ -607,13 +602,13 @@ ls_scales_began(const struct ls_scales *s, size_t slot)
 	struct ls_onset o;
 	size_t n = 0;
 
-	while (length > 0 && (s->named[slot] & 1u << length) == 0)
+	while (length > 1 && (s->named[slot] & 1u << length) == 0)
 		length--;
 	/* as long a time before it as it has lasted, in windows as short as are kept of that */
 	past = scales_past(s, length);
 	looked = 2 * (scales_lasted(s, length, slot) + 1);
 	looked = looked < past ? looked : past;
-	while (length > 0 && 2 * looked <= scales_past(s, length - 1)) {
+	while (length > 1 && 2 * looked <= scales_past(s, length - 1)) {
 		looked *= 2;
 		length--;
 	}
@@ -623,10 +618,10 @@ ls_scales_began(const struct ls_scales *s, size_t slot)
 		if (!isnan(scales_window(s, length, k)[slot]))
 			v[n++] = (double)scales_window(s, length, k)[slot];
 	o = ls_onset_of(v, n);
-	window = (double)((2ull << length) * s->unit_data * LS_SCALES_DATUM);
+	window = (double)((1ull << length) * s->unit_data * LS_SCALES_DATUM);
 	ended = s->steps +
 		(double)(LS_SCALES_DATUM *
-			((s->units % (2ull << length)) * s->unit_data + s->data));
+			((s->units % (1ull << length)) * s->unit_data + s->data));
 	o.at = (o.at - (double)n) * window - ended;
 	o.early = (o.early - (double)n) * window - ended;
 	/* after all of them, too */
@@ -699,17 +694,17 @@ scales_means(struct ls_scales *s, unsigned length)
 	      *least = scales_row(s, LS_SCALES_LEAST),
 	      *last = scales_shown(s, length, false, 2),
 	      *leapt = scales_shown(s, length, true, 2);
-	const float *before = scales_row(s, LS_SCALES_BEFORE + length), *part[8];
-	unsigned parts = length == 0 ? 2 : 4;
+	const float *before = scales_row(s, LS_SCALES_BEFORE + length), *part[6];
+	unsigned parts = length == 1 ? 2 : 4, half = parts / 2;
 
-	for (unsigned k = 0; k < 2 * parts; k++)
-		part[k] = length < 2 ? scales_unit(s, k)
-				     : scales_window(s, length - 2, k);
+	for (unsigned k = 0; k < parts + half; k++)
+		part[k] = scales_window(s, length == 1 ? 0 : length - 2, k);
 	for (size_t i = 0; i < s->count; i++) {
 		now[i] = scales_mean(part, parts, i);
 		since[i] = now[i] - (float)ls_scales_carried(s, i);
 		change[i] = now[i] - before[i];
-		jump[i] = now[i] - scales_mean(part + parts, parts, i);
+		jump[i] = scales_mean(part + half, half, i) -
+			scales_mean(part + parts, half, i);
 		least[i] = part[0][i];
 		for (unsigned k = 1; k < parts; k++)
 			least[i] = fminf(least[i], part[k][i]);
@@ -725,7 +720,7 @@ scales_catch_up(struct ls_scales *s, size_t workers)
 	size_t to = s->done + workers < s->count ? s->done + workers : s->count;
 	double copy[LS_SCALES_PAST];
 
-	for (unsigned length = 0; length < LS_SCALES_LENGTHS && s->done < to;
+	for (unsigned length = 1; length < LS_SCALES_LENGTHS && s->done < to;
 		length++) {
 		float *before = scales_row(s, LS_SCALES_BEFORE + length);
 		const float *window[LS_SCALES_PAST];
@@ -751,14 +746,12 @@ scales_end_windows(struct ls_scales *s)
 {
 	s->due = 0;
 	s->done = 0;
-	for (unsigned length = 0;
-		length < LS_SCALES_LENGTHS && s->units % (2ull << length) == 0;
+	for (unsigned length = 1;
+		length < LS_SCALES_LENGTHS && s->units % (1ull << length) == 0;
 		length++) {
 		float *window = scales_window(s, length, 0);
-		const float *a = length == 0 ? scales_unit(s, 0)
-					     : scales_window(s, length - 1, 0),
-			    *b = length == 0 ? scales_unit(s, 1)
-					     : scales_window(s, length - 1, 1);
+		const float *a = scales_window(s, length - 1, 0),
+			    *b = scales_window(s, length - 1, 1);
 
 		for (size_t i = 0; i < s->count; i++)
 			window[i] = isnan(a[i]) ? b[i]
@@ -788,14 +781,14 @@ scales_end_unit(struct ls_scales *s, const struct ls_blame_room *room)
 
 	s->data = 0;
 	s->units++;
-	unit = scales_unit(s, 0);
+	unit = scales_window(s, 0, 0);
 	for (size_t i = 0; i < s->count; i++) {
 		unit[i] = known[i] > 0 ? sum[i] / known[i] : NAN;
 		sum[i] = known[i] = 0;
 	}
 	scales_end_windows(s);
-	for (unsigned length = 0; length < LS_SCALES_LENGTHS; length++) {
-		uint64_t units = 2ull << length;
+	for (unsigned length = 1; length < LS_SCALES_LENGTHS; length++) {
+		uint64_t units = 1ull << length;
 
 		if (s->units < units || (units > 4 && s->units % (units / 4) != 0))
 			continue;

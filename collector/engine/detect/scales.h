@@ -71,16 +71,13 @@
 
 #define LS_SCALES_BORN 0x8000u /* bit of named: by its level */
 #define LS_SCALES_PAST LS_DETECT_WARM /* windows of each length that are kept */
-#define LS_SCALES_UNITS 8u /* newest units: two windows of the second length */
 
 /* Rows of numbers, one a worker each: */
 enum ls_scales_row {
 	LS_SCALES_STEP, /* residuals of the steps of the datum so far */
 	LS_SCALES_SUM = LS_SCALES_STEP + LS_SCALES_DATUM, /* data of the unit so far, */
 	LS_SCALES_KNOWN, /* so many are known */
-	LS_SCALES_UNIT, /* newest units */
-	LS_SCALES_WINDOW =
-		LS_SCALES_UNIT + LS_SCALES_UNITS, /* windows of each length */
+	LS_SCALES_WINDOW, /* windows of each length, the first of which is a unit */
 	LS_SCALES_BEFORE = LS_SCALES_WINDOW + LS_SCALES_LENGTHS * LS_SCALES_PAST,
 	/* of each length: greatest excess, and jump, until a window ago, in the window before
 	 * the present one, and since then */
