@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Noise that is not ours: jobs whose work wanders, comes and goes, or walks, replayed; a Markdown table of whom the engine names.
 
-usage: bench_noise.py [--seed N[,N]...] [--only WORD[,WORD]...] [--case NOISE/HOSTS/FAULT/SECONDS]... [--steps N] [--patience S] [--keep DIR] [--runs]
+usage: bench_noise.py [--seed N[,N]...] [--only WORD[,WORD]...] [--case NOISE/HOSTS/FAULT/SECONDS]... [--steps N] [--lasts ON[/CYCLE]] [--patience S] [--keep DIR] [--runs]
 
 The simulator (lockstep-sim --offline) and the engine share a model of noise: independent steps. These jobs do not. Each
 kind of noise is replayed healthy and with one culprit, with fixed seeds; cases are named KIND/HOSTS/FAULT. A worker's own
@@ -20,7 +20,7 @@ Faults: `none`; N% from the middle on; `N%-born`: from the first step. Columns: 
 above, or of info, is about; right: a healthy job with no host named, or the culprit alone. `found after`: steps from the
 onset to the step in which the culprit was first named. `findings/reopened, cost`: for each run, findings about the culprit, how often
 they were opened again, and what they cost in all as a ratio to the truth (what the step ends later by). With `--steps 10000` a fault
-stands for 5,000 steps. The program is that of $LOCKSTEP_BUILD or of ./build.
+stands for 5,000 steps; with `--lasts 2000` it ends after 2,000, with `--lasts 100/500` it is there for 100 of every 500. The program is that of $LOCKSTEP_BUILD or of ./build.
 """
 
 import argparse
@@ -113,7 +113,7 @@ def noises(kind, hosts, rng):
     return [make() for _ in range(hosts)]
 
 
-def write(path, case, steps, seed):
+def write(path, case, steps, seed, on, cycle):
     """Writes the job; returns culprit (None: healthy), its onset, the times at which steps end, and what it costs (chip-hours)."""
     kind, hosts, fault, step_s = case
     rng = random.Random("%s/%s/%s/%s/%d" % (*case, seed))
@@ -125,7 +125,7 @@ def write(path, case, steps, seed):
     with gzip.open(path, "wt", compresslevel=1) as out:
         for k in range(steps):
             own = [OWN * step_s * (1 + next(each[h]) + jitter[h](0, 0.003)) for h in range(hosts)]
-            if culprit is not None and k >= onset:
+            if culprit is not None and k >= onset and (k - onset) % cycle < on:
                 without_s = max(own)
                 own[culprit] += excess * step_s
                 lost_s += max(own) - without_s
@@ -199,11 +199,13 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--case", action="append", help="instead of those of the table, such as wander-5-500/32/15%%/0.4")
     parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--lasts", default="", help="steps of a fault, or of each cycle of steps")
     parser.add_argument("--patience", default="")
     parser.add_argument("--keep", default="")
     parser.add_argument("--runs", action="store_true", help="print each run with everybody whom it names, and when")
     a = parser.parse_args()
     program = os.path.join(os.environ.get("LOCKSTEP_BUILD", os.path.join(TOP, "build")), "lockstep")
+    on, _, cycle = a.lasts.partition("/")
     total = right = 0
     print("| noise | hosts | step | fault | right | others named | of them by warning | culprit first | found after | findings/reopened, cost |")
     print("|---|---|---|---|---|---|---|---|---|---|")
@@ -215,10 +217,10 @@ def main():
             runs = []
             for seed in map(int, a.seed.split(",")):
                 steps = min(a.steps, 600) if case[3] > 1 else a.steps
-                path = os.path.join(a.keep or scratch, "%s-%d-%d.jsonl.gz" % (text.replace("/", "_"), seed, steps))
+                path = os.path.join(a.keep or scratch, "-".join([text, str(seed), str(steps), *filter(None, [on, cycle])]).replace("/", "_") + ".jsonl.gz")
                 side = path + ".truth"
                 if not os.path.exists(side):
-                    truth = write(path, case, steps, seed)
+                    truth = write(path, case, steps, seed, int(on or steps), int(cycle or steps))
                     with open(side, "w", encoding="ascii") as out:
                         json.dump(truth, out)
                 with open(side, encoding="ascii") as known:

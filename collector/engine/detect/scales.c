@@ -424,9 +424,11 @@ scales_is_beyond(const struct ls_scales *s, const struct scales_middle *now,
 	if (!(now->n > 0 && sigma >= 0))
 		return false;
 	among = sqrt((now->square + LS_PRIOR * sigma * sigma) / (now->n + LS_PRIOR));
-	return ls_scales_student(far / fmax(fmax(sigma, among), SCALES_FLOOR),
-		       (unsigned)fmax(fmin(in_time->windows, in_time->freedom), 3)) <
-		scales_tail(s);
+	far /= fmax(fmax(sigma, among), SCALES_FLOOR);
+	return far > LS_SIGMAS &&
+		ls_scales_student(far,
+			(unsigned)fmax(fmin(in_time->windows, in_time->freedom), 3)) <
+			scales_tail(s);
 }
 
 /*

@@ -183,7 +183,7 @@ LS_TEST(all, shift_shorter_than_a_wake_up_is_only_suspected)
 static void
 name(double excess, unsigned bits)
 {
-	feed.scales.named[1] = (uint16_t)(2 | bits);
+	feed.scales.named[1] = (uint16_t)(4 | bits);
 	feed.scales.row[LS_SCALES_EXCESS * feed.scales.capacity + 1] = (float)excess;
 	feed.scales.row[LS_SCALES_USUAL * feed.scales.capacity + 1] = 0;
 	/* no windows since then can say that it is over */
