@@ -397,7 +397,8 @@ static bool
 scales_counts(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t slot, bool jump, double excess)
 {
-	double usual = ls_scales_said(s, LS_SCALES_NOW, slot) - excess;
+	double usual = jump ? ls_scales_said(s, LS_SCALES_LAST, slot)
+			    : ls_scales_said(s, LS_SCALES_NOW, slot) - excess;
 
 	return !scales_is_hasty(s, length, excess) &&
 		!scales_is_usual(s, length, list, m, slot, jump, excess) &&
@@ -693,6 +694,7 @@ scales_means(struct ls_scales *s, unsigned length)
 	      *since = scales_row(s, LS_SCALES_SINCE),
 	      *change = scales_row(s, LS_SCALES_CHANGE),
 	      *jump = scales_row(s, LS_SCALES_JUMP),
+	      *previous = scales_row(s, LS_SCALES_LAST),
 	      *least = scales_row(s, LS_SCALES_LEAST),
 	      *last = scales_shown(s, length, false, 2),
 	      *leapt = scales_shown(s, length, true, 2);
@@ -705,8 +707,8 @@ scales_means(struct ls_scales *s, unsigned length)
 		now[i] = scales_mean(part, parts, i);
 		since[i] = now[i] - (float)ls_scales_carried(s, i);
 		change[i] = now[i] - before[i];
-		jump[i] = scales_mean(part + half, half, i) -
-			scales_mean(part + parts, half, i);
+		previous[i] = scales_mean(part + parts, half, i);
+		jump[i] = scales_mean(part + half, half, i) - previous[i];
 		least[i] = part[0][i];
 		for (unsigned k = 1; k < parts; k++)
 			least[i] = fminf(least[i], part[k][i]);

@@ -91,7 +91,8 @@ enum ls_scales_row {
 	LS_SCALES_NOW, /* mean of the newest window, while it is looked at */
 	LS_SCALES_SINCE, /* the same less what was usual in earlier attempts */
 	LS_SCALES_CHANGE, /* less its past */
-	LS_SCALES_JUMP, /* less the window just before */
+	LS_SCALES_LAST, /* mean of half as long a time just before */
+	LS_SCALES_JUMP, /* what its first half is above that */
 	LS_SCALES_LEAST, /* least of its parts */
 	LS_SCALES_CARRIED, /* what was usual of its host in earlier attempts: stays if all else is forgotten */
 	LS_SCALES_ROWS
