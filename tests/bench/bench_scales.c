@@ -84,7 +84,8 @@ struct bench_job {
 };
 
 struct bench_sum {
-	unsigned found, healthy, warned; /* of the healthy ones by a finding of warning */
+	unsigned found, healthy,
+		warned; /* of the healthy ones by a finding of warning */
 	double *delay; /* steps; of each run that is found */
 };
 
@@ -180,9 +181,9 @@ bench_run(const struct bench_case *c, unsigned steps, bool tell, struct bench_su
 				at = k - onset;
 			else {
 				sum->healthy++;
-				sum->warned += ls_scales_said(&j.scales,
-						       LS_SCALES_EXCESS, i) >=
-					LS_SEVERITY_WARNING_RATIO;
+				sum->warned +=
+					ls_scales_said(&j.scales, LS_SCALES_EXCESS,
+						i) >= LS_SEVERITY_WARNING_RATIO;
 			}
 			missed |= !fault && isnan(at);
 		}
@@ -370,7 +371,8 @@ bench_row_least(const char *text, const struct bench_case *c, unsigned trials,
 static void
 bench_print_rate(unsigned named, double weeks)
 {
-	double n = named + 1, most = n * pow(1 - 1 / (9 * n) + 1.645 / (3 * sqrt(n)), 3);
+	double n = named + 1,
+	       most = n * pow(1 - 1 / (9 * n) + 1.645 / (3 * sqrt(n)), 3);
 
 	printf(" %u | %.3g (%.3g) |", named, named / weeks * 1e4, most / weeks * 1e4);
 }

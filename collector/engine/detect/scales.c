@@ -198,7 +198,7 @@ scales_past(const struct ls_scales *s, unsigned length)
 						 : LS_SCALES_PAST - 1;
 }
 
-/* Of the past windows of one worker: less what is usual of it, or less the one before; each is clipped at a
+/* Of the past windows of one worker: less what is usual of it, or, in the time before these two, less the one before; each is clipped at a
  * limit. */
 static struct scales_sums
 scales_sums(const struct ls_scales *s, unsigned length, size_t slot, bool jump,
@@ -429,12 +429,12 @@ scales_is_beyond(const struct ls_scales *s, const struct scales_middle *now,
 	return far > LS_SIGMAS &&
 		ls_scales_student(far,
 			(unsigned)fmax(fmin(in_time->windows, in_time->freedom), 3)) <
-			scales_tail(s);
+		scales_tail(s);
 }
 
 /*
- * Does a worker take longer than before, beyond what its peers vary by, and itself? What it varies by itself is
- * worth no more than its windows, and none says more than three of its peers' deviations. Of who was named
+ * Does a worker take longer than before, beyond what its peers vary by, and itself? What it varies by itself
+ * counts as many samples as it has windows, and none says more than three of its peers' deviations. Of who was named
  * before nobody knows how much of that is the fault.
  */
 static bool
@@ -659,7 +659,8 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 			s->named[slot] = 0;
 			scales_row(s, LS_SCALES_TURNED)[slot] = (float)s->units;
 		}
-		if ((s->named[slot] & bit) != 0 || !((double)now[slot] > LS_QUARTER * LS_LEAST))
+		if ((s->named[slot] & bit) != 0 ||
+			!((double)now[slot] > LS_QUARTER * LS_LEAST))
 			continue;
 		is = scales_test(s, length, list, m, slot, &peers, &level);
 		if (is > 0) {
@@ -685,8 +686,8 @@ scales_mean(const float *const *part, unsigned parts, size_t slot)
 	return 2 * known >= (float)parts ? sum / known : NAN;
 }
 
-/* Means of the newest window of a length, and what they are above their past, and above the
- * window just before. */
+/* Means of the newest window of a length, and what they are above their past; and what their first half is
+ * above the time just before. */
 static void
 scales_means(struct ls_scales *s, unsigned length)
 {

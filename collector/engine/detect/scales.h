@@ -14,7 +14,8 @@
  * Datum: the median of four steps, of the worker's residual over the step time: one bad
  * step is no evidence. A unit is a mean of data, half of LS_SCALES_LEAST_S long at least; it is
  * chosen anew, and all is forgotten, if the step time has changed by more than half.
- * A window has 2, 4, ... 512 units; its past are LS_SCALES_PAST windows before it.
+ * A window has 2, 4, ... 512 units; its past are LS_SCALES_PAST windows before it. Units are kept as the
+ * windows of length 0.
  *
  *   change  the mean of the newest window, less the median of its past, against what its
  *           peers' windows varied by in the past (root mean square, without
@@ -25,19 +26,21 @@
  *   since   the mean less what was usual of the host in earlier attempts of the job, against what
  *           the same of its peers varies by, and a prior of half a percent. Two earlier
  *           windows at least must show half of it, and so must its mean.
- *   jump    the mean less that of the window just before, against what its peers' windows
- *           differ from the ones before them, in the past and now: where work wanders for
- *           longer than the window, that is far less than what windows vary by. The worker
- *           must be a quarter as slow beside its peers, too.
+ *   jump    the mean of the first half of the window less that of as long a time just before, against
+ *           what such means of its peers differ from the ones before them, in the past and now:
+ *           where work wanders for longer than that, it is far less than what windows vary by. The
+ *           second half only shows that it lasts. The worker must be a quarter as slow beside its
+ *           peers, too.
  *
  * A worker is named if the tail of Student's t, with as many degrees of freedom as there
- * are peers' windows (10 to 64, fewer where their kurtosis is high; windows that vary alike
+ * are peers' windows (fewer where their kurtosis is high, but 10; windows that vary alike
  * count as fewer), is below one error rate; few peers or a short past make it careful by
  * that. Looks go on as long as the job does: when it has seen a host-week, the rate of a
  * look falls with its age, so that errors of a job add up to the logarithm of that. Where a
  * length has too few windows, the greatest spread of shorter ones is taken, as if it fell
  * with the quarter power of the length (white noise: the half).
- * Past windows that vary alike are more alike than like what comes: they are corrected for that, as an AR(1).
+ * Past windows that vary alike are more alike than like what comes: they are corrected for that, as
+ * an AR(1).
  * Who was never named is compared with what it varied by itself, too, shrunk to that of its peers.
  * It stays named until the same test says that it is as before (scales_is_over).
  * Three rules beside that:
@@ -82,8 +85,8 @@ enum ls_scales_row {
 	/* of each length: greatest excess, and jump, until a window ago, in the window before
 	 * the present one, and since then */
 	LS_SCALES_SHOWN = LS_SCALES_BEFORE + LS_SCALES_LENGTHS,
-	/* when it was named: what it is slower by; what was usual of it; that, or what was usual over the
-	 * longest windows, the lower */
+	/* when it was named: what it is slower by; what was usual of it; that, or what was usual
+	 * over the longest windows, the lower */
 	LS_SCALES_EXCESS = LS_SCALES_SHOWN + 6 * LS_SCALES_LENGTHS,
 	LS_SCALES_USUAL,
 	LS_SCALES_BELOW,
@@ -94,7 +97,8 @@ enum ls_scales_row {
 	LS_SCALES_LAST, /* mean of half as long a time just before */
 	LS_SCALES_JUMP, /* what its first half is above that */
 	LS_SCALES_LEAST, /* least of its parts */
-	LS_SCALES_CARRIED, /* what was usual of its host in earlier attempts: stays if all else is forgotten */
+	/* what was usual of its host in earlier attempts: stays if all else is forgotten */
+	LS_SCALES_CARRIED,
 	LS_SCALES_ROWS
 };
 
