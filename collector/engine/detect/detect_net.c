@@ -30,11 +30,9 @@ detect_comm_chronic(struct ls_detect *d, struct ls_detect_net *net, double exces
 	double z = excess_s / fmax(net->arrival.sigma_s, LS_VISIBLE * d->step_s);
 
 	ls_detect_accumulate(d, ch, ls_stats_clip(z, LS_SIGMAS) - NET_ALLOWANCE,
-		LS_DETECT_CAP, 0, step, t_us);
-	if (ch->c > 0)
-		ch->ep.excess_s += excess_s;
-	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS);
-	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING &&
+		LS_DETECT_CAP, excess_s, step, t_us);
+	if (ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS) &&
+		ch->c >= LS_DETECT_FINDING &&
 		d->worst.mean_s[0] < LS_HALF * ch->ep.excess_s / (double)ch->ep.steps &&
 		!(ch->ep.excess_s / (double)ch->ep.steps <
 			LS_MOST * (d->step_s - ch->ep.before_s)) &&
@@ -141,18 +139,16 @@ detect_comm_block(struct ls_detect *d, struct ls_detect_net *net)
 		z = (mean_s - b->base_s - ch->ep.excess_s / (double)ch->ep.steps / 2) /
 			sigma_s;
 	z = ls_stats_clip(z, LS_BLOCK_CLIP) - NET_BLOCK_ALLOWANCE;
-	ls_detect_accumulate(d, ch, NET_BLOCK_NATS * z, LS_DETECT_CAP, 0, b->first_step,
-		b->first_us);
+	ls_detect_accumulate(d, ch, NET_BLOCK_NATS * z, LS_DETECT_CAP,
+		b->sum_s / LS_BLOCK - b->base_s, b->first_step, b->first_us);
 	if (ch->c > 0) {
 		if (ch->ep.steps == 1)
 			b->time_sum = b->wait_sum = 0;
-		ch->ep.excess_s += b->sum_s / LS_BLOCK - b->base_s;
 		b->time_sum += b->time_s / LS_BLOCK - b->usual_s;
 		b->wait_sum += b->wait_s / LS_BLOCK - b->usual_wait_s;
 	}
-	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, DETECT_COMM_BLOCK_CALM);
-	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING &&
-		detect_block_evidence(d, net))
+	if (ls_detect_relax(d, ch, LS_DETECT_SUSPECT, DETECT_COMM_BLOCK_CALM) &&
+		ch->c >= LS_DETECT_FINDING && detect_block_evidence(d, net))
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 	/* a few are known: they must not follow what begins */
 	if (ch->c <= 0 && d->open == 0)

@@ -182,21 +182,19 @@ stage_step(struct ls_stage *st, struct ls_detect *d, double others, uint64_t ste
 
 	ls_detect_accumulate(d, ch,
 		ls_stats_clip(excess_s / sigma_s, LS_SIGMAS) - LS_DETECT_ALLOWANCE,
-		LS_DETECT_CAP, 0, step, t_us);
+		LS_DETECT_CAP, excess_s, step, t_us);
 	if (ch->c > 0) {
 		if (ch->ep.steps == 1) {
 			st->work_sum = 0;
 			st->most_steps = 0;
 		}
 		st->most_steps += stage_most(st, cells, n, usual_s, excess_s);
-		ch->ep.excess_s += excess_s;
 		st->work_sum += isnan(st->work) || !(st->base_work > 0)
 			? 0
 			: st->work / st->base_work - 1;
 	}
-	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS);
-	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING &&
-		stage_evidence(d, &ch->ep) &&
+	if (ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS) &&
+		ch->c >= LS_DETECT_FINDING && stage_evidence(d, &ch->ep) &&
 		(double)st->most_steps >= LS_MOST * (double)ch->ep.steps)
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 	if (ch->c < LS_DETECT_SUSPECT && d->open == 0)
