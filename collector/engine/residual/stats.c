@@ -134,22 +134,6 @@ ls_stats_known(const float *v, size_t n, double *copy)
 	return known;
 }
 
-double
-ls_stats_median(double *v, size_t n)
-{
-	double upper, lower;
-
-	if (n == 0)
-		return NAN;
-	upper = stats_select(v, n, n / 2);
-	if (n % 2 != 0)
-		return upper;
-	lower = v[0];
-	for (size_t i = 1; i < n / 2; i++)
-		lower = v[i] > lower ? v[i] : lower;
-	return (lower + upper) / 2;
-}
-
 void
 ls_stats_middle(double *v, size_t n, struct ls_stats_middle *m)
 {
@@ -166,6 +150,17 @@ ls_stats_middle(double *v, size_t n, struct ls_stats_middle *m)
 	m->above = v[k + 1];
 	for (size_t i = k + 2; i < n; i++)
 		m->above = v[i] < m->above ? v[i] : m->above;
+}
+
+double
+ls_stats_median(double *v, size_t n)
+{
+	struct ls_stats_middle m;
+
+	if (n < 2)
+		return n == 0 ? NAN : v[0];
+	ls_stats_middle(v, n, &m);
+	return m.odd ? m.at : (m.below + m.at) / 2;
 }
 
 double
