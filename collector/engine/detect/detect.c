@@ -54,15 +54,8 @@ ls_detect_reserve(struct ls_detect *d, size_t n)
 int
 ls_detect_reserve_slices(struct ls_detect *d, size_t slices)
 {
-	size_t n = 1 + (slices > 1 ? slices : 0);
-
-	if (n <= d->net_count)
-		return 0;
-	if (ls_mem_resize((void **)&d->net, n, sizeof(*d->net)) != 0)
-		return -ENOMEM;
-	memset(&d->net[d->net_count], 0, (n - d->net_count) * sizeof(*d->net));
-	d->net_count = n;
-	return 0;
+	return ls_mem_widen((void **)&d->net, &d->net_count,
+		1 + (slices > 1 ? slices : 0), sizeof(*d->net));
 }
 
 void

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 void
 ls_stages_fini(struct ls_stages *s)
@@ -58,14 +57,12 @@ ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *of,
 	}
 	counts = calloc(2 * count, sizeof(*counts));
 	if (counts == NULL ||
-		ls_mem_resize((void **)&s->stage, count, sizeof(*s->stage)) != 0) {
+		ls_mem_widen((void **)&s->stage, &s->count, count, sizeof(*s->stage)) !=
+			0) {
 		free(counts);
 		stages_drop(s, d);
 		return -ENOMEM;
 	}
-	if (count > s->count)
-		memset(&s->stage[s->count], 0, (count - s->count) * sizeof(*s->stage));
-	s->count = count;
 	stages_choose(s, of, n, counts, counts + count);
 	free(counts);
 	return 0;

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 void
 ls_replica_fini(struct ls_replica *r)
@@ -224,14 +223,9 @@ replica_reserve(struct ls_job *j)
 {
 	struct ls_replica *r = &j->replica;
 
-	if (r->capacity < j->capacity) {
-		if (ls_mem_resize((void **)&r->worker, j->capacity,
-			    sizeof(*r->worker)) != 0)
-			return false;
-		memset(&r->worker[r->capacity], 0,
-			(j->capacity - r->capacity) * sizeof(*r->worker));
-		r->capacity = j->capacity;
-	}
+	if (ls_mem_widen((void **)&r->worker, &r->capacity, j->capacity,
+		    sizeof(*r->worker)) != 0)
+		return false;
 	if (r->lines < j->roles.count) {
 		if (ls_mem_resize((void **)&r->line, j->roles.count,
 			    sizeof(*r->line)) != 0)
