@@ -530,12 +530,11 @@ ls_finding_end_episode(struct ls_finding *f)
 static void
 finding_add_episodes(const struct ls_finding *f, json_t **doc)
 {
-	json_t *all = json_copy(f->episodes);
+	json_t *all;
 
-	if (json_array_size(all) == 0) {
-		json_decref(all);
+	if (json_array_size(f->episodes) == 0)
 		return;
-	}
+	all = json_copy(f->episodes);
 	ls_json_append(&all, finding_episode(f, !ls_finding_is_open(f)));
 	ls_json_set(doc, "episodes", all);
 }

@@ -104,17 +104,10 @@ view_phases(const struct ls_job *j)
 static const char *
 view_job_state(const struct ls_engine *e, const struct ls_job *j)
 {
-	bool silent = false, ended = j->count > 0;
-
-	for (size_t i = 0; i < j->count; i++) {
-		enum ls_worker_state s = e->workers[j->slots[i]].state;
-
-		if (s == LS_WORKER_REPORTING)
+	for (size_t i = 0; i < j->count; i++)
+		if (e->workers[j->slots[i]].state == LS_WORKER_REPORTING)
 			return "running";
-		silent |= s == LS_WORKER_SILENT;
-		ended &= s == LS_WORKER_ENDED || s == LS_WORKER_CRASHED;
-	}
-	return ended && !silent ? "ended" : "silent";
+	return j->count > 0 && j->gone == j->count ? "ended" : "silent";
 }
 
 static json_t *
