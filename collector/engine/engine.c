@@ -20,10 +20,9 @@ ls_engine_new(const struct ls_engine_sink *sink)
 {
 	struct ls_engine *e = calloc(1, sizeof(*e));
 
-	if (e == NULL)
-		return NULL;
-	e->jobs = calloc(LS_JOBS_MAX, sizeof(*e->jobs));
-	if (e->jobs == NULL) {
+	if (e != NULL)
+		e->jobs = calloc(LS_JOBS_MAX, sizeof(*e->jobs));
+	if (e == NULL || e->jobs == NULL) {
 		free(e);
 		return NULL;
 	}
@@ -236,33 +235,21 @@ job_active(const struct ls_engine *e, struct ls_job *j)
 }
 
 /*
- * Closes, oldest first, every row that is complete or overdue. It is called for every
- * record, so a row that has fewer records than workers is not looked at closely:
- * ls_engine_advance does that.
+ * Closes, oldest first, every row that is complete or overdue. full: asked after every
+ * record, so a row that has fewer records than workers is not looked at closely, and no
+ * window is ever full; ls_engine_advance does that.
  */
 static void
-engine_close_full(struct ls_engine *e, struct ls_job *j, int64_t now_us)
-{
-	struct ls_row *row;
-	uint32_t expected;
-
-	if (j->replica.on)
-		return; /* a window is never full */
-	while (!j->manual && (row = ls_steps_oldest(&j->steps)) != NULL &&
-		row->reported >= job_active(e, j) &&
-		engine_row_complete(e, j, row, &expected))
-		engine_close_oldest(e, j, now_us);
-}
-
-static void
-engine_close_ready(struct ls_engine *e, struct ls_job *j, int64_t now_us)
+engine_close_ready(struct ls_engine *e, struct ls_job *j, bool full, int64_t now_us)
 {
 	struct ls_row *row;
 	uint32_t expected;
 	int64_t patience_us = j->replica.on ? LS_ENGINE_US(LS_SILENT_S) : 0;
-	bool awaited = ls_engine_restarted(e, now_us, LS_SILENT_S);
+	bool awaited = full || ls_engine_restarted(e, now_us, LS_SILENT_S);
 
 	while (!j->manual && (row = ls_steps_oldest(&j->steps)) != NULL) {
+		if (full && (j->replica.on || row->reported < job_active(e, j)))
+			return;
 		if (!engine_row_complete(e, j, row, &expected) &&
 			(awaited ||
 				!ls_steps_overdue(row,
@@ -327,11 +314,8 @@ ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r
 	}
 	j = &e->jobs[w->job];
 	open = j->steps.count;
-	rc = engine_put(j, w, r, now_us);
-	while (rc == -LS_ELIMIT) {
+	while ((rc = engine_put(j, w, r, now_us)) == -LS_ELIMIT)
 		engine_close_oldest(e, j, now_us);
-		rc = engine_put(j, w, r, now_us);
-	}
 	if (rc == -LS_EDUPLICATE) {
 		e->stats.duplicates++;
 		ls_lies_add(e, w->host,
@@ -339,17 +323,18 @@ ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r
 	} else if (rc == -LS_ESTALE) {
 		e->stats.late++;
 		j->late++;
-		if (!j->replica.on && w->reported && r->step < w->last_step)
-			ls_lies_add(e, w->host, LS_LIE_BACKWARDS, 1);
-		else if (!j->replica.on && w->reported && r->step == w->last_step)
-			ls_lies_add(e, w->host, LS_LIE_REPEATED, 1);
+		if (!j->replica.on && w->reported && r->step <= w->last_step)
+			ls_lies_add(e, w->host,
+				r->step < w->last_step ? LS_LIE_BACKWARDS
+						       : LS_LIE_REPEATED,
+				1);
 		engine_note_record(e, j, w, r, engine_keeps_up(j, r), now_us);
 	} else if (rc == 0) {
 		e->stats.records++;
 		engine_note_record(e, j, w, r, true, now_us);
 		if (j->steps.count > open)
 			engine_fit_open(e, now_us);
-		engine_close_full(e, j, now_us);
+		engine_close_ready(e, j, true, now_us);
 	}
 	return rc;
 }
@@ -404,7 +389,7 @@ ls_engine_end(struct ls_engine *e, uint32_t worker, unsigned how, int64_t now_us
 	w->seen_us = now_us;
 	w->has_live = false;
 	j->active_known = false;
-	engine_close_ready(e, j, now_us);
+	engine_close_ready(e, j, false, now_us);
 	if (j->gone == j->count)
 		engine_end_job(e, j, now_us);
 }
@@ -438,24 +423,18 @@ int
 ls_engine_counters(struct ls_engine *e, const char *host, uint32_t worker, int64_t t_us,
 	size_t count, const uint16_t *metric, const double *value)
 {
-	struct ls_engine_worker *w = NULL;
-	struct ls_counters *c;
-	uint32_t index;
-	int rc = 0;
+	struct ls_engine_worker *w = ls_engine_find_worker(e, worker);
+	uint32_t index = 0;
+	int rc = worker == LS_NO_WORKER ? ls_engine_host(e, host, t_us, &index)
+		: w == NULL		? -LS_EUNKNOWN
+					: 0;
 
-	if (worker != LS_NO_WORKER) {
-		w = ls_engine_find_worker(e, worker);
-		if (w == NULL)
-			rc = -LS_EUNKNOWN;
-	} else {
-		rc = ls_engine_host(e, host, t_us, &index);
-		if (rc == 0 && t_us > e->hosts[index].seen_us)
-			e->hosts[index].seen_us = t_us;
-	}
-	if (rc == 0) {
-		c = w != NULL ? &w->counters : &e->hosts[index].counters;
-		rc = ls_counters_put(c, t_us, count, metric, value);
-	}
+	if (rc == 0 && w == NULL && t_us > e->hosts[index].seen_us)
+		e->hosts[index].seen_us = t_us;
+	if (rc == 0)
+		rc = ls_counters_put(w != NULL ? &w->counters
+					       : &e->hosts[index].counters,
+			t_us, count, metric, value);
 	if (rc == 0)
 		e->stats.counters++;
 	else
@@ -467,7 +446,7 @@ void
 ls_engine_advance(struct ls_engine *e, int64_t now_us)
 {
 	for (size_t i = 0; i < e->job_count; i++)
-		engine_close_ready(e, &e->jobs[i], now_us);
+		engine_close_ready(e, &e->jobs[i], false, now_us);
 	for (size_t i = 0; i < e->job_count; i++)
 		ls_hang_look(e, &e->jobs[i], now_us);
 	for (size_t i = 0; i < e->worker_count; i++) {

@@ -279,6 +279,16 @@ int ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us,
  * one job a call. */
 void ls_roster_yield(struct ls_engine *e, int64_t now_us);
 
+/* The counters that hold a metric of a worker: its own, or its host's. */
+static inline const struct ls_counters *
+ls_worker_counters(const struct ls_engine *e, const struct ls_engine_worker *w,
+	unsigned metric)
+{
+	return ls_metric_info(metric)->scope == LS_METRIC_SCOPE_JOB
+		? &w->counters
+		: &e->hosts[w->host].counters;
+}
+
 /* Has its process ended? */
 bool ls_worker_is_gone(const struct ls_engine_worker *w);
 

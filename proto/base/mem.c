@@ -24,6 +24,18 @@ ls_mem_resize(void **array, size_t count, size_t item_bytes)
 }
 
 int
+ls_mem_widen(void **array, size_t *count, size_t n, size_t item_bytes)
+{
+	int rc = n > *count ? ls_mem_resize(array, n, item_bytes) : 0;
+
+	if (rc != 0 || n <= *count)
+		return rc;
+	memset((char *)*array + *count * item_bytes, 0, (n - *count) * item_bytes);
+	*count = n;
+	return 0;
+}
+
+int
 ls_mem_grow(void **array, size_t count, size_t *capacity, size_t item_bytes)
 {
 	size_t wanted = *capacity == 0 ? MEM_FIRST : *capacity * 2;

@@ -24,6 +24,9 @@ int ls_mem_grow(void **array, size_t count, size_t *capacity,
 /* Makes *array as long as count items, more than 0; items keep their place. -ENOMEM leaves all as it was. */
 int ls_mem_resize(void **array, size_t count, size_t item_bytes) LS_MUSTCHECK;
 
+/* Makes *array as long as n items, if it has fewer: *count. New ones are zero. -ENOMEM leaves all as it was. */
+int ls_mem_widen(void **array, size_t *count, size_t n, size_t item_bytes) LS_MUSTCHECK;
+
 /* Makes *data at least `bytes` long, of which it has *size now; half of it more, if it
  * has to move. -ENOMEM leaves all as it was. */
 int ls_mem_reserve(void **data, size_t *size, size_t bytes) LS_MUSTCHECK;

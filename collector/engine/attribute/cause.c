@@ -47,23 +47,29 @@ ls_cause_coverage(const struct ls_evidence *row, double gap_s)
 	return (row->subject - row->p50) * row->per_step_s / gap_s;
 }
 
-static struct ls_evidence *
-cause_row(struct ls_evidence *rows, size_t count, enum ls_signal signal)
+/* What is to be explained, and the rows by signal; of a signal without a row nothing is
+ * measured. */
+struct cause_case {
+	struct ls_evidence *row[LS_SIGNAL_COUNT], none;
+	double gap_s;
+};
+
+static void
+cause_case(struct cause_case *c, struct ls_evidence *rows, size_t count, double gap_s)
 {
+	c->none = (struct ls_evidence){ .subject = NAN, .p50 = NAN };
+	c->gap_s = gap_s;
+	for (size_t i = 0; i < LS_SIGNAL_COUNT; i++)
+		c->row[i] = &c->none;
 	for (size_t i = 0; i < count; i++)
-		if (rows[i].signal == signal)
-			return &rows[i];
-	return NULL;
+		c->row[rows[i].signal] = &rows[i];
 }
 
-/* What the row of a signal explains; NaN: there is none, or it does not know. */
+/* What the row of a signal explains; NaN: not known. */
 static double
-cause_covers(struct ls_evidence *rows, size_t count, enum ls_signal signal,
-	double gap_s)
+cause_covers(const struct cause_case *c, enum ls_signal signal)
 {
-	const struct ls_evidence *row = cause_row(rows, count, signal);
-
-	return row == NULL ? NAN : ls_cause_coverage(row, gap_s);
+	return ls_cause_coverage(c->row[signal], c->gap_s);
 }
 
 /* Signals that name a cause by themselves, the most specific first. extra: no worker
@@ -103,48 +109,35 @@ ls_cause_alone(enum ls_cause cause, double coverage)
 /*
  * Above this no cause is believed. A worker that alone does something extra, which
  * takes the time, needs no other explanation: what it does uses CPU, and waits for CPU
- * in many threads at once, so that those counters may cover even more of the gap.
+ * in many threads at once, so that those counters may cover even more of the gap. Nor is a
+ * late launch believed beyond the counters that say why it is late (counters): its threads
+ * were kept from a CPU.
  */
 static double
-cause_ceiling(struct ls_evidence *rows, size_t count, double gap_s)
+cause_ceiling(const struct cause_case *c, bool counters)
 {
 	double best = 0;
 
 	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
-		const struct ls_evidence *row =
-			cause_row(rows, count, cause_direct[i].signal);
-		double coverage;
+		const struct ls_evidence *row = c->row[cause_direct[i].signal];
+		double coverage = ls_cause_coverage(row, c->gap_s);
 
-		if (row == NULL || !cause_direct[i].extra)
-			continue;
-		coverage = ls_cause_coverage(row, gap_s);
-		if (coverage >= LS_EXPLAINS && row->p50 <= LS_FEW * row->subject)
+		if (coverage >= LS_EXPLAINS &&
+			(counters ? cause_direct[i].counter
+				  : cause_direct[i].extra &&
+						row->p50 <= LS_FEW * row->subject))
 			best = fmax(best, cause_confidence(coverage));
 	}
 	return best > 0 ? best : LS_CONFIDENCE_MAX;
 }
 
-/*
- * Confidence that a late launch may have beside counters that say why it is late: its
- * threads were kept from a CPU. Not where it used as much more CPU itself: then it did
- * more, and that is what to look for.
- */
+/* The same of a late launch. Not where it used as much more CPU itself: then it did more,
+ * and that is what to look for. */
 static double
-cause_launch_ceiling(struct ls_evidence *rows, size_t count, double gap_s)
+cause_launch_ceiling(const struct cause_case *c)
 {
-	static const enum ls_signal kept[] = { LS_SIGNAL_THROTTLED,
-		LS_SIGNAL_RUNQUEUE };
-	double best = 0;
-
-	if (cause_covers(rows, count, LS_SIGNAL_CPU, gap_s) >= LS_EXPLAINS)
-		return LS_CONFIDENCE_MAX;
-	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-		double coverage = cause_covers(rows, count, kept[i], gap_s);
-
-		if (coverage >= LS_EXPLAINS)
-			best = fmax(best, cause_confidence(coverage));
-	}
-	return best > 0 ? best : LS_CONFIDENCE_MAX;
+	return cause_covers(c, LS_SIGNAL_CPU) >= LS_EXPLAINS ? LS_CONFIDENCE_MAX
+							     : cause_ceiling(c, true);
 }
 
 static void
@@ -188,30 +181,15 @@ cause_is_usual(const struct ls_evidence *row, double coverage)
 
 /* More of something than the peers, and the time that takes at the peers' speed. */
 static double
-cause_more(struct ls_evidence *row, const struct ls_evidence *own, double gap_s)
+cause_more(const struct cause_case *c, enum ls_signal signal)
 {
-	double coverage;
+	struct ls_evidence *row = c->row[signal];
+	double coverage = row->p50 > 0
+		? c->row[LS_SIGNAL_OWN]->p50 * (row->subject / row->p50 - 1) / c->gap_s
+		: NAN;
 
-	if (row == NULL)
-		return NAN;
-	if (isnan(row->subject) || isnan(row->p50) || !(row->p50 > 0) || own == NULL) {
-		cause_mark(row, NAN, LS_CAUSE_IMBALANCE);
-		return NAN;
-	}
-	coverage = own->p50 * (row->subject / row->p50 - 1) / gap_s;
 	cause_mark(row, coverage, LS_CAUSE_IMBALANCE);
 	return coverage;
-}
-
-/* More work in all, or more of it in one place: its fullest expert, its part of a
- * table. */
-static double
-cause_imbalance(struct ls_evidence *rows, size_t count, double gap_s)
-{
-	const struct ls_evidence *own = cause_row(rows, count, LS_SIGNAL_OWN);
-
-	return fmax(cause_more(cause_row(rows, count, LS_SIGNAL_WORK), own, gap_s),
-		cause_more(cause_row(rows, count, LS_SIGNAL_LOAD), own, gap_s));
 }
 
 /*
@@ -220,35 +198,27 @@ cause_imbalance(struct ls_evidence *rows, size_t count, double gap_s)
  * launches late.
  */
 static double
-cause_stopped(struct ls_evidence *rows, size_t count, double gap_s)
+cause_stopped(const struct cause_case *c)
 {
-	const struct ls_evidence *own = cause_row(rows, count, LS_SIGNAL_OWN),
-				 *cpu = cause_row(rows, count, LS_SIGNAL_CPU),
-				 *queue = cause_row(rows, count, LS_SIGNAL_RUNQUEUE);
-	double rest = own == NULL || cpu == NULL || queue == NULL
-		? NAN
-		: ls_cause_coverage(own, gap_s) -
-			fmax(ls_cause_coverage(cpu, gap_s), 0);
+	double rest = cause_covers(c, LS_SIGNAL_OWN) -
+		fmax(cause_covers(c, LS_SIGNAL_CPU), 0);
 
-	if (isnan(rest) || isnan(cpu->subject) || isnan(queue->subject))
+	if (isnan(c->row[LS_SIGNAL_CPU]->subject) ||
+		isnan(c->row[LS_SIGNAL_RUNQUEUE]->subject))
 		return NAN;
 	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++)
 		if (cause_direct[i].cause != LS_CAUSE_DISPATCH)
-			rest -= fmax(cause_covers(rows, count, cause_direct[i].signal,
-					     gap_s),
+			rest -= fmax(cause_covers(c, cause_direct[i].signal),
 				0); /* 0: NaN */
 	return rest;
 }
 
 static double
-cause_compute(struct ls_evidence *rows, size_t count, double gap_s, double imbalance)
+cause_compute(const struct cause_case *c, double imbalance)
 {
-	struct ls_evidence *cpu = cause_row(rows, count, LS_SIGNAL_CPU);
-	double coverage;
+	struct ls_evidence *cpu = c->row[LS_SIGNAL_CPU];
+	double coverage = ls_cause_coverage(cpu, c->gap_s);
 
-	if (cpu == NULL)
-		return NAN;
-	coverage = ls_cause_coverage(cpu, gap_s);
 	if (cause_is_usual(cpu, coverage))
 		return NAN;
 	cause_mark(cpu, coverage, LS_CAUSE_COMPUTE);
@@ -258,17 +228,15 @@ cause_compute(struct ls_evidence *rows, size_t count, double gap_s, double imbal
 /* Time that no counter of the host explains: of a process that stands still, or in the
  * computation of a chip. */
 static void
-cause_flat(struct ls_diagnosis *d, struct ls_evidence *rows, size_t count, double gap_s,
-	bool steady, double imbalance, double most)
+cause_flat(struct ls_diagnosis *d, const struct cause_case *c, bool steady,
+	double imbalance, double most)
 {
-	struct ls_evidence *computes = cause_row(rows, count, LS_SIGNAL_COMPUTE);
-	double stopped = cause_stopped(rows, count, gap_s);
-	double chip = cause_covers(rows, count, LS_SIGNAL_COMPUTE, gap_s);
+	double stopped = cause_stopped(c), chip = cause_covers(c, LS_SIGNAL_COMPUTE);
 
 	if (!(stopped >= LS_EXPLAINS) || imbalance >= LS_FEW)
 		return; /* else more to do explains it: on a chip, of which the host's counters know nothing */
 	if (steady && chip >= LS_EXPLAINS) {
-		computes->role = LS_EVIDENCE_SUPPORTS;
+		c->row[LS_SIGNAL_COMPUTE]->role = LS_EVIDENCE_SUPPORTS;
 		cause_add(d, LS_CAUSE_COMPUTE, fmin(chip, stopped), most);
 	} else {
 		cause_add(d, LS_CAUSE_STOPPED, stopped, most);
@@ -279,32 +247,34 @@ void
 ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s,
 	bool counters_ripe, bool steady, struct ls_diagnosis *d)
 {
-	double most = cause_ceiling(rows, count, gap_s), imbalance, compute, left = 1;
+	struct cause_case c;
+	double most, imbalance, left = 1;
 	size_t at;
 
 	*d = (struct ls_diagnosis){ 0 };
+	cause_case(&c, rows, count, gap_s);
+	most = cause_ceiling(&c, false);
 	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
-		struct ls_evidence *row =
-			cause_row(rows, count, cause_direct[i].signal);
-		double coverage;
+		struct ls_evidence *row = c.row[cause_direct[i].signal];
+		double coverage = ls_cause_coverage(row, gap_s);
 
-		if (row == NULL || (cause_direct[i].counter && !counters_ripe))
-			continue;
-		coverage = ls_cause_coverage(row, gap_s);
-		if (cause_direct[i].counter && cause_is_usual(row, coverage))
+		if (cause_direct[i].counter &&
+			(!counters_ripe || cause_is_usual(row, coverage)))
 			continue;
 		cause_mark(row, coverage, cause_direct[i].cause);
 		cause_add(d, cause_direct[i].cause, coverage,
 			cause_direct[i].cause == LS_CAUSE_DISPATCH && counters_ripe
-				? fmin(most, cause_launch_ceiling(rows, count, gap_s))
+				? fmin(most, cause_launch_ceiling(&c))
 				: most);
 	}
-	imbalance = cause_imbalance(rows, count, gap_s);
+	/* more work in all, or more of it in one place: its fullest expert, its part of a
+	 * table */
+	imbalance =
+		fmax(cause_more(&c, LS_SIGNAL_WORK), cause_more(&c, LS_SIGNAL_LOAD));
 	cause_add(d, LS_CAUSE_IMBALANCE, imbalance, most);
 	if (counters_ripe) {
-		compute = cause_compute(rows, count, gap_s, imbalance);
-		cause_add(d, LS_CAUSE_COMPUTE, compute, most);
-		cause_flat(d, rows, count, gap_s, steady, imbalance, most);
+		cause_add(d, LS_CAUSE_COMPUTE, cause_compute(&c, imbalance), most);
+		cause_flat(d, &c, steady, imbalance, most);
 	}
 	for (size_t i = 0; i < d->count; i++) {
 		/* causes exclude each other: the next has at most what is left */

@@ -215,17 +215,10 @@ static double
 evidence_rate(const struct ls_engine *e, const struct ls_job *j, unsigned metric,
 	size_t slot, int64_t from_us, int64_t to_us)
 {
-	const struct ls_engine_worker *worker = &e->workers[j->slots[slot]];
-	const struct ls_counters *of_host = &e->hosts[worker->host].counters;
-	const struct ls_counters *c =
-		ls_metric_info(metric)->scope == LS_METRIC_SCOPE_JOB ? &worker->counters
-								     : of_host;
-	double rate;
+	const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
 
-	if (!ls_counters_rate(c, metric, from_us, to_us, EVIDENCE_COUNTERS_MIN_US,
-		    &rate))
-		return NAN;
-	return rate;
+	return ls_counters_rate(ls_worker_counters(e, w, metric), metric, from_us,
+		to_us, EVIDENCE_COUNTERS_MIN_US);
 }
 
 static double
@@ -616,12 +609,9 @@ bool
 ls_evidence_ran(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	int64_t from_us, int64_t to_us)
 {
-	const struct ls_counters *c = &e->workers[j->slots[slot]].counters;
-	double then, before;
+	double before = evidence_rate(e, j, LS_METRIC_JOB_CPU, slot,
+		from_us - EVIDENCE_COUNTERS_US, from_us);
 
-	return ls_counters_rate(c, LS_METRIC_JOB_CPU, from_us, to_us,
-		       EVIDENCE_COUNTERS_MIN_US, &then) &&
-		ls_counters_rate(c, LS_METRIC_JOB_CPU, from_us - EVIDENCE_COUNTERS_US,
-			from_us, EVIDENCE_COUNTERS_MIN_US, &before) &&
-		then >= LS_HALF * before;
+	return evidence_rate(e, j, LS_METRIC_JOB_CPU, slot, from_us, to_us) >=
+		LS_HALF * before; /* false for NaN */
 }

@@ -54,15 +54,8 @@ ls_detect_reserve(struct ls_detect *d, size_t n)
 int
 ls_detect_reserve_slices(struct ls_detect *d, size_t slices)
 {
-	size_t n = 1 + (slices > 1 ? slices : 0);
-
-	if (n <= d->net_count)
-		return 0;
-	if (ls_mem_resize((void **)&d->net, n, sizeof(*d->net)) != 0)
-		return -ENOMEM;
-	memset(&d->net[d->net_count], 0, (n - d->net_count) * sizeof(*d->net));
-	d->net_count = n;
-	return 0;
+	return ls_mem_widen((void **)&d->net, &d->net_count,
+		1 + (slices > 1 ? slices : 0), sizeof(*d->net));
 }
 
 void
@@ -221,37 +214,22 @@ detect_shift(struct ls_detect *d, size_t slot, const struct ls_blame *r, double 
 	/* what waits for its steps has said enough: if it ends meanwhile, it is not
 	 * found afterwards */
 	ls_detect_accumulate(d, ch, z,
-		ch->level == LS_LEVEL_FINDING ? LS_DETECT_CAP : LS_DETECT_FINDING, 0,
-		step, t_us);
+		ch->level == LS_LEVEL_FINDING ? LS_DETECT_CAP : LS_DETECT_FINDING,
+		excess_s, step, t_us);
 	if (ch->c > 0) {
-		ch->ep.age_s += ch->ep.excess_s + excess_s;
-		ch->ep.excess_s += excess_s;
 		ch->ep.own_s += isnan(r->own_s) ? 0 : r->own_s - w->base_own_s;
 		ch->ep.wait_s += isnan(r->wait_s) ? 0 : r->wait_s - w->base_wait_s;
 		detect_steady(w, excess_s);
 	}
 	if (w->said && ch->level == LS_LEVEL_FINDING) /* scales says when it is over */
 		ch->c = fmax(ch->c, suspect);
-	ls_detect_relax(d, ch, suspect, LS_DETECT_CLEAR_STEPS);
-	if (ch->level == LS_LEVEL_SUSPECT && detect_is_slow(d, slot) &&
+	if (ls_detect_relax(d, ch, suspect, LS_DETECT_CLEAR_STEPS) &&
+		detect_is_slow(d, slot) &&
 		ch->ep.excess_s >= LS_DETECT_LEAST_S * (double)ch->ep.steps &&
 		detect_evidence(d, slot, &ch->ep)) {
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 		detect_began(d, slot, &ch->ep);
 	}
-}
-
-/* Channels that are findings, a bit each. */
-static uint8_t
-detect_found(const struct ls_detect_worker *w)
-{
-	unsigned found = 0;
-
-	for (unsigned k = 0; k < LS_DETECT_KIND_COUNT; k++)
-		if (k != LS_DETECT_STALLS || w->stalls)
-			found |= (unsigned)(w->channel[k].level == LS_LEVEL_FINDING)
-				<< k;
-	return (uint8_t)found;
 }
 
 /* Median of the workers' long-run noise: nobody is judged by less. */
@@ -467,7 +445,7 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 			detect_shifts(d, i, &residual[i], &before, step, t_us,
 				&changes);
 		late |= w->fresh;
-		w->found = detect_found(w);
+		w->found = (uint8_t)ls_detect_found(w->channel);
 		detect_worst(d, i, &worst);
 	}
 	for (size_t i = n; i < d->count; i++)

@@ -272,6 +272,9 @@ void ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clock
  */
 double ls_detect_nearness(const struct ls_detect_worker *w);
 
+/* Channels that are findings, a bit each. */
+unsigned ls_detect_found(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT]);
+
 /* Mean excess of an episode as a ratio of the step time now; 0 for an empty one. */
 double ls_detect_excess_ratio(const struct ls_detect *d, const struct ls_episode *ep);
 

@@ -15,6 +15,15 @@ detect_warm_median(const float *v, uint32_t n)
 	return ls_stats_median(copy, ls_stats_known(v, n, copy));
 }
 
+/* The same as a baseline: what never shows counts for nothing. */
+static double
+detect_warm_base(const float *v, uint32_t n)
+{
+	double base_s = detect_warm_median(v, n);
+
+	return isnan(base_s) ? 0 : base_s;
+}
+
 static double
 detect_warm_sigma(const float *v, uint32_t n, double centre)
 {
@@ -28,9 +37,9 @@ detect_warm_sigma(const float *v, uint32_t n, double centre)
 static void
 detect_choose_mode(struct ls_detect *d, bool clocks_ok)
 {
-	double stagger = 0;
 	bool enters = false;
 
+	d->stagger = 0;
 	for (size_t i = 0; i < d->count; i++) {
 		const struct ls_detect_worker *w = &d->worker[i];
 		double off = w->learning == NULL
@@ -40,11 +49,10 @@ detect_choose_mode(struct ls_detect *d, bool clocks_ok)
 		if (isnan(off))
 			continue;
 		enters = true;
-		stagger = fmax(stagger, fabs(off) / d->step_s);
+		d->stagger = fmax(d->stagger, fabs(off) / d->step_s);
 	}
-	d->stagger = stagger;
-	d->mode = enters && clocks_ok && stagger <= LS_FEW ? LS_MODE_LATENESS
-							   : LS_MODE_WAIT;
+	d->mode = enters && clocks_ok && d->stagger <= LS_FEW ? LS_MODE_LATENESS
+							      : LS_MODE_WAIT;
 	d->ready = true;
 }
 
@@ -54,16 +62,9 @@ detect_finish_warm(struct ls_detect *d, struct ls_detect_worker *w)
 	const float *used =
 		d->mode == LS_MODE_LATENESS ? w->learning->late : w->learning->wait;
 
-	w->base_s = detect_warm_median(used, w->warm);
-	w->base_own_s = detect_warm_median(w->learning->own, w->warm);
-	w->base_wait_s = detect_warm_median(w->learning->wait, w->warm);
-	if (isnan(w->base_s))
-		w->base_s =
-			0; /* it has no barriers: its residuals stay NaN and count for nothing */
-	if (isnan(w->base_own_s))
-		w->base_own_s = 0;
-	if (isnan(w->base_wait_s))
-		w->base_wait_s = 0;
+	w->base_s = detect_warm_base(used, w->warm);
+	w->base_own_s = detect_warm_base(w->learning->own, w->warm);
+	w->base_wait_s = detect_warm_base(w->learning->wait, w->warm);
 	w->sigma = fmax(detect_warm_sigma(used, w->warm, w->base_s) / d->step_s,
 		LS_DETECT_SIGMA_FLOOR);
 	free(w->learning);
@@ -125,12 +126,10 @@ detect_born_slow(struct ls_detect *d)
 		(slow >= LS_MANY && slow * LS_SIXTEENTH >= d->count);
 	for (size_t i = 0; i < d->count; i++) {
 		struct ls_detect_worker *w = &d->worker[i];
-		bool fresh = w->fresh;
 
+		if (w->fresh && !structure && detect_is_born_slow(d, w, ratio))
+			detect_take_out(w);
 		w->fresh = false;
-		if (!fresh || structure || !detect_is_born_slow(d, w, ratio))
-			continue;
-		detect_take_out(w);
 	}
 }
 

@@ -31,6 +31,16 @@ ls_detect_nearness(const struct ls_detect_worker *w)
 	return fmin(most, 1);
 }
 
+unsigned
+ls_detect_found(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT])
+{
+	unsigned found = 0;
+
+	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
+		found |= (unsigned)(channel[k].level == LS_LEVEL_FINDING) << k;
+	return found;
+}
+
 void
 ls_detect_set_level(struct ls_detect *d, struct ls_detect_channel *ch,
 	enum ls_detect_level to)
@@ -55,23 +65,25 @@ ls_detect_reset_channel(struct ls_detect *d, struct ls_detect_channel *ch)
 
 void
 ls_detect_accumulate(struct ls_detect *d, struct ls_detect_channel *ch, double add,
-	double cap, double floor_nats, uint64_t step, int64_t t_us)
+	double cap, double excess_s, uint64_t step, int64_t t_us)
 {
 	ch->c = fmax(0, fmin(ch->c + add, cap));
-	if (ch->c > floor_nats) {
+	if (ch->c > 0) {
 		if (ch->ep.steps == 0)
 			ch->ep = (struct ls_episode){ .start_step = step,
 				.start_us = t_us,
 				.before_s = d->before_s };
 		ch->ep.last_step = step;
 		ch->ep.steps++;
+		ch->ep.excess_s += excess_s;
+		ch->ep.age_s += ch->ep.excess_s;
 	} else if (ch->level != LS_LEVEL_FINDING &&
 		ch->ep.steps != 0) { /* mostly there is none, and memory is slow */
 		ch->ep = (struct ls_episode){ 0 };
 	}
 }
 
-void
+bool
 ls_detect_relax(struct ls_detect *d, struct ls_detect_channel *ch, double suspect,
 	uint32_t calm_steps)
 {
@@ -84,6 +96,7 @@ ls_detect_relax(struct ls_detect *d, struct ls_detect_channel *ch, double suspec
 	} else if (ch->c == 0) {
 		ls_detect_set_level(d, ch, LS_LEVEL_QUIET);
 	}
+	return ch->level == LS_LEVEL_SUSPECT;
 }
 
 /* Keeps mean and variance of the steps between hits; equally spaced ones are
@@ -126,7 +139,6 @@ ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch,
 	int64_t t_us)
 {
 	uint64_t last = ch->ep.last_step;
-	uint32_t quiet;
 	bool hit = excess_s >= stalls->least_s;
 
 	if (!hit && ch->c == 0 && ch->level == LS_LEVEL_QUIET)
@@ -134,25 +146,20 @@ ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch,
 	ls_detect_accumulate(d, ch,
 		hit ? stalls->says + detect_stall_long(excess_s / stalls->least_s)
 		    : LS_DETECT_STALL_RATE - LS_STALL_FAULT_RATE,
-		LS_DETECT_CAP, 0, step, t_us);
-	if (ch->ep.steps == 0)
-		return ls_detect_relax(d, ch, LS_HALF * stalls->finding, 0);
+		LS_DETECT_CAP, hit ? excess_s : 0, step, t_us);
 	ch->ep.last_step = last;
 	if (hit) {
 		detect_stall_hit(&ch->ep, step);
-		ch->ep.excess_s += excess_s;
 		ch->calm = 0;
-	} else if (ch->level == LS_LEVEL_FINDING) {
-		quiet = (uint32_t)(LS_RARE *
-			fmax(1 / LS_STALL_FAULT_RATE, ch->ep.gap_mean));
-		if (++ch->calm > quiet)
-			ls_detect_reset_channel(d, ch);
-		return;
+	} else if (ch->level == LS_LEVEL_FINDING &&
+		++ch->calm > (uint32_t)(LS_RARE *
+				     fmax(1 / LS_STALL_FAULT_RATE, ch->ep.gap_mean))) {
+		ls_detect_reset_channel(d, ch);
 	}
 	if (ch->level == LS_LEVEL_FINDING)
 		return;
-	ls_detect_relax(d, ch, LS_HALF * stalls->finding, 0);
-	if (ch->c >= stalls->finding && ch->ep.hits >= LS_RHYTHM_GAPS &&
-		!detect_periodic(&ch->ep) && ch->level == LS_LEVEL_SUSPECT)
+	if (ls_detect_relax(d, ch, LS_HALF * stalls->finding, 0) &&
+		ch->c >= stalls->finding && ch->ep.hits >= LS_RHYTHM_GAPS &&
+		!detect_periodic(&ch->ep))
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 }

@@ -22,13 +22,14 @@ void ls_detect_set_level(struct ls_detect *d, struct ls_detect_channel *ch,
 /* Quiet, and as new. */
 void ls_detect_reset_channel(struct ls_detect *d, struct ls_detect_channel *ch);
 
-/* Adds to the statistic and keeps the episode: it begins when C leaves the floor and
- * ends there. */
+/* Adds to the statistic, and the step's excess to the episode, which begins when C leaves 0
+ * and ends there. */
 void ls_detect_accumulate(struct ls_detect *d, struct ls_detect_channel *ch, double add,
-	double cap, double floor_nats, uint64_t step, int64_t t_us);
+	double cap, double excess_s, uint64_t step, int64_t t_us);
 
-/* Suspect, and the way back from suspect and finding, alike for all channels. */
-void ls_detect_relax(struct ls_detect *d, struct ls_detect_channel *ch, double suspect,
+/* Suspect, and the way back from suspect and finding, alike for all channels. True: it is
+ * suspect. */
+bool ls_detect_relax(struct ls_detect *d, struct ls_detect_channel *ch, double suspect,
 	uint32_t calm_steps);
 
 /* What stalls are, and how much they say. */

@@ -9,7 +9,6 @@
 #include "collector/engine/residual/stats.h"
 
 #include <math.h>
-#include <string.h>
 
 /* deviations that are taken off: half of what is looked for */
 #define NET_ALLOWANCE (LS_HALF * LS_SIGMAS)
@@ -30,11 +29,9 @@ detect_comm_chronic(struct ls_detect *d, struct ls_detect_net *net, double exces
 	double z = excess_s / fmax(net->arrival.sigma_s, LS_VISIBLE * d->step_s);
 
 	ls_detect_accumulate(d, ch, ls_stats_clip(z, LS_SIGMAS) - NET_ALLOWANCE,
-		LS_DETECT_CAP, 0, step, t_us);
-	if (ch->c > 0)
-		ch->ep.excess_s += excess_s;
-	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS);
-	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING &&
+		LS_DETECT_CAP, excess_s, step, t_us);
+	if (ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS) &&
+		ch->c >= LS_DETECT_FINDING &&
 		d->worst.mean_s[0] < LS_HALF * ch->ep.excess_s / (double)ch->ep.steps &&
 		!(ch->ep.excess_s / (double)ch->ep.steps <
 			LS_MOST * (d->step_s - ch->ep.before_s)) &&
@@ -46,17 +43,13 @@ detect_comm_chronic(struct ls_detect *d, struct ls_detect_net *net, double exces
 static bool
 detect_comm_warm(const struct ls_detect *d, struct ls_detect_comm *c, double v_s)
 {
-	double copy[LS_DETECT_WARM];
-
 	if (c->warm_n == LS_DETECT_WARM)
 		return true;
 	c->warm[c->warm_n++] = v_s;
-	if (c->warm_n == LS_DETECT_WARM) {
-		memcpy(copy, c->warm, sizeof(copy));
-		c->base_s = ls_stats_median(copy, LS_DETECT_WARM);
-		memcpy(copy, c->warm, sizeof(copy));
+	if (c->warm_n == LS_DETECT_WARM) { /* they are not needed any more */
+		c->base_s = ls_stats_median(c->warm, LS_DETECT_WARM);
 		c->sigma_s = fmax(LS_MAD_TO_SIGMA *
-				ls_stats_mad(copy, LS_DETECT_WARM, c->base_s),
+				ls_stats_mad(c->warm, LS_DETECT_WARM, c->base_s),
 			LS_DETECT_SIGMA_FLOOR * d->step_s);
 	}
 	return false;
@@ -141,18 +134,16 @@ detect_comm_block(struct ls_detect *d, struct ls_detect_net *net)
 		z = (mean_s - b->base_s - ch->ep.excess_s / (double)ch->ep.steps / 2) /
 			sigma_s;
 	z = ls_stats_clip(z, LS_BLOCK_CLIP) - NET_BLOCK_ALLOWANCE;
-	ls_detect_accumulate(d, ch, NET_BLOCK_NATS * z, LS_DETECT_CAP, 0, b->first_step,
-		b->first_us);
+	ls_detect_accumulate(d, ch, NET_BLOCK_NATS * z, LS_DETECT_CAP,
+		b->sum_s / LS_BLOCK - b->base_s, b->first_step, b->first_us);
 	if (ch->c > 0) {
 		if (ch->ep.steps == 1)
 			b->time_sum = b->wait_sum = 0;
-		ch->ep.excess_s += b->sum_s / LS_BLOCK - b->base_s;
 		b->time_sum += b->time_s / LS_BLOCK - b->usual_s;
 		b->wait_sum += b->wait_s / LS_BLOCK - b->usual_wait_s;
 	}
-	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, DETECT_COMM_BLOCK_CALM);
-	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING &&
-		detect_block_evidence(d, net))
+	if (ls_detect_relax(d, ch, LS_DETECT_SUSPECT, DETECT_COMM_BLOCK_CALM) &&
+		ch->c >= LS_DETECT_FINDING && detect_block_evidence(d, net))
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 	/* a few are known: they must not follow what begins */
 	if (ch->c <= 0 && d->open == 0)
@@ -248,26 +239,21 @@ detect_send(struct ls_detect_worker *w, const struct ls_blame *r, bool quiet)
 	}
 }
 
-/* What the net took longer while it is suspected: what waits to send are held against.
- */
-static void
-detect_net_sum(struct ls_detect_net *net, const struct ls_blame_net *t)
-{
-	/* NaN adds nothing */
-	net->send_s = detect_net_quiet(net) ? 0 : net->send_s + fmax(t->comm_s, 0);
-}
-
 void
 ls_detect_nets(struct ls_detect *d, uint64_t step, int64_t t_us,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals)
 {
 	bool quiet;
 
-	detect_comm(d, &d->net[0], &totals->net, totals, step, t_us);
-	detect_net_sum(&d->net[0], &totals->net);
-	for (size_t s = 0; s < totals->slice_count && s + 1 < d->net_count; s++) {
-		detect_comm(d, &d->net[s + 1], &totals->slice[s], totals, step, t_us);
-		detect_net_sum(&d->net[s + 1], &totals->slice[s]);
+	for (size_t at = 0; at <= totals->slice_count && at < d->net_count; at++) {
+		struct ls_detect_net *net = &d->net[at];
+		struct ls_blame_net *t =
+			at == 0 ? &totals->net : &totals->slice[at - 1];
+
+		detect_comm(d, net, t, totals, step, t_us);
+		/* what waits to send are held against; NaN adds nothing */
+		net->send_s =
+			detect_net_quiet(net) ? 0 : net->send_s + fmax(t->comm_s, 0);
 	}
 	quiet = detect_net_quiet(&d->net[0]);
 	for (size_t i = 0; i < n; i++) {

@@ -213,14 +213,11 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 	same &= strcmp(event, "updated") == 0;
 	f->detector = LS_DETECT_STALLS; /* one from storage does not know */
 	f->estimate = j->detect.mode;
-	f->last_step = f->accounted_step = step;
+	ls_findings_present(e, j, f, step);
+	f->accounted_step = step;
 	f->steps_seen = 1;
 	f->slowest_ratio = NAN;
-	f->workers = (uint32_t)j->count;
-	f->workers_used = 0;
-	for (size_t i = 0; i < j->count; i++)
-		f->workers_used += !ls_worker_is_gone(&e->workers[j->slots[i]]);
-	f->hosts = (uint32_t)ls_job_hosts(e, j);
+	f->workers_used = (uint32_t)j->count - j->gone;
 	f->diagnosis = subject->diagnosis;
 	memcpy(f->evidence, subject->evidence, sizeof(f->evidence));
 	f->evidence_count = subject->evidence_count;

@@ -62,6 +62,17 @@ rhythm_keep(struct ls_rhythm *r, const struct ls_rhythm_event *ev)
 	return true;
 }
 
+/* What events cost together, each at most so much. */
+static double
+rhythm_excess(const struct ls_rhythm_event *const *event, size_t n, double most_s)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += fmin((double)event[i]->excess_s, most_s);
+	return sum;
+}
+
 /* --- periods -------------------------------------------------------------- */
 
 /* The newest events of the worker of the newest one that are like it, newest first; at
@@ -157,13 +168,11 @@ static void
 rhythm_phase(const struct ls_rhythm_event *const *event, size_t n,
 	enum ls_phase *ret_phase, double *ret_ratio)
 {
-	double sum[LS_PHASE_COUNT + 1] = { 0 }, all = 0;
+	double sum[LS_PHASE_COUNT + 1] = { 0 }, all = rhythm_excess(event, n, INFINITY);
 
 	*ret_phase = LS_PHASE_COUNT;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++)
 		sum[event[i]->phase] += (double)event[i]->phase_s;
-		all += (double)event[i]->excess_s;
-	}
 	for (unsigned p = 0; p <= LS_PHASE_COUNT; p++)
 		if (sum[p] > sum[*ret_phase])
 			*ret_phase = (enum ls_phase)p;
@@ -201,14 +210,11 @@ rhythm_periodic(struct ls_rhythm *r, double step_s)
 	struct ls_rhythm_period p = { .on = true, .slot = rhythm_event(r, 0)->slot },
 				*known;
 	size_t n = rhythm_alike(r, event), gaps;
-	double excess = 0;
 
 	if (!rhythm_period(event, n, false, step_s, &p, &gaps) &&
 		!rhythm_period(event, n, true, step_s, &p, &gaps))
 		return;
-	for (size_t i = 0; i <= gaps; i++)
-		excess += (double)event[i]->excess_s;
-	p.excess_s = excess / (double)(gaps + 1);
+	p.excess_s = rhythm_excess(event, gaps + 1, INFINITY) / (double)(gaps + 1);
 	if (p.excess_s < LS_NOTHING * p.steps * step_s)
 		return;
 	known = rhythm_place(r, p.slot);
@@ -283,8 +289,8 @@ rhythm_rotates(const struct ls_rhythm *r, const struct ls_rhythm_sample *s, bool
 	const struct ls_rhythm_event *event[LS_RHYTHM_ROTATING];
 	struct ls_rhythm_rotating now = { .on = true };
 	size_t n = rhythm_newest(r, large, event);
-	double excess = 0, span;
 	uint32_t most;
+	double span;
 	bool named;
 
 	if (n < LS_RHYTHM_ROTATING)
@@ -293,10 +299,8 @@ rhythm_rotates(const struct ls_rhythm *r, const struct ls_rhythm_sample *s, bool
 	now.first_us = event[n - 1]->t_us;
 	now.last_step = event[0]->step;
 	span = (double)(s->event.step - now.first_step + 1);
-	for (size_t i = 0; i < n; i++)
-		excess += fmin((double)event[i]->excess_s,
-			s->step_s); /* one stall of many steps is no rotation */
-	now.cost_s = excess / span;
+	/* one stall of many steps is no rotation */
+	now.cost_s = rhythm_excess(event, n, s->step_s) / span;
 	now.events_ratio = (double)n / span;
 	rhythm_who(event, n, &now.workers, &most);
 	now.most_ratio = (double)most / (double)n;
@@ -352,7 +356,6 @@ static void
 rhythm_relax(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 {
 	const struct ls_rhythm_event *event[LS_RHYTHM_ROTATING];
-	double excess = 0;
 	size_t n;
 
 	for (size_t i = 0; i < LS_RHYTHM_PERIODS; i++) {
@@ -366,10 +369,8 @@ rhythm_relax(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 	if (!r->rotating.on || s->event.step % LS_BLOCK != 0)
 		return;
 	n = rhythm_newest(r, false, event);
-	for (size_t i = 0; i < n; i++)
-		excess += fmin((double)event[i]->excess_s, s->step_s);
 	if (n == 0 ||
-		excess < LS_LEAST * s->step_s *
+		rhythm_excess(event, n, s->step_s) < LS_LEAST * s->step_s *
 				(double)(s->event.step - event[n - 1]->step + 1))
 		r->rotating.on = false;
 }

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 void
 ls_stages_fini(struct ls_stages *s)
@@ -58,14 +57,12 @@ ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *of,
 	}
 	counts = calloc(2 * count, sizeof(*counts));
 	if (counts == NULL ||
-		ls_mem_resize((void **)&s->stage, count, sizeof(*s->stage)) != 0) {
+		ls_mem_widen((void **)&s->stage, &s->count, count, sizeof(*s->stage)) !=
+			0) {
 		free(counts);
 		stages_drop(s, d);
 		return -ENOMEM;
 	}
-	if (count > s->count)
-		memset(&s->stage[s->count], 0, (count - s->count) * sizeof(*s->stage));
-	s->count = count;
 	stages_choose(s, of, n, counts, counts + count);
 	free(counts);
 	return 0;
@@ -182,21 +179,19 @@ stage_step(struct ls_stage *st, struct ls_detect *d, double others, uint64_t ste
 
 	ls_detect_accumulate(d, ch,
 		ls_stats_clip(excess_s / sigma_s, LS_SIGMAS) - LS_DETECT_ALLOWANCE,
-		LS_DETECT_CAP, 0, step, t_us);
+		LS_DETECT_CAP, excess_s, step, t_us);
 	if (ch->c > 0) {
 		if (ch->ep.steps == 1) {
 			st->work_sum = 0;
 			st->most_steps = 0;
 		}
 		st->most_steps += stage_most(st, cells, n, usual_s, excess_s);
-		ch->ep.excess_s += excess_s;
 		st->work_sum += isnan(st->work) || !(st->base_work > 0)
 			? 0
 			: st->work / st->base_work - 1;
 	}
-	ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS);
-	if (ch->level == LS_LEVEL_SUSPECT && ch->c >= LS_DETECT_FINDING &&
-		stage_evidence(d, &ch->ep) &&
+	if (ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS) &&
+		ch->c >= LS_DETECT_FINDING && stage_evidence(d, &ch->ep) &&
 		(double)st->most_steps >= LS_MOST * (double)ch->ep.steps)
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 	if (ch->c < LS_DETECT_SUSPECT && d->open == 0)

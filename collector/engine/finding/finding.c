@@ -240,16 +240,27 @@ finding_render_said(json_t *text, size_t n)
 	return row;
 }
 
-/* Rows of evidence that speak for a cause: those that support, in order. */
+/* Rows of evidence of a role, in order: their ids, or what was not measured. */
+static json_t *
+finding_render_role(const struct ls_finding *f, enum ls_evidence_role role)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < f->evidence_count; i++)
+		if (f->evidence[i].role == role)
+			(void)json_array_append_new(rows,
+				role == LS_EVIDENCE_NOT_MEASURED
+					? json_string(f->evidence[i].metric)
+					: json_sprintf("e%zu", i + 1));
+	return rows;
+}
+
+/* What speaks for a cause: rows that support, or who says what. */
 static json_t *
 finding_render_because(const struct ls_finding *f)
 {
-	json_t *because = json_array();
+	json_t *because = finding_render_role(f, LS_EVIDENCE_SUPPORTS);
 
-	for (size_t i = 0; i < f->evidence_count; i++)
-		if (f->evidence[i].role == LS_EVIDENCE_SUPPORTS)
-			(void)json_array_append_new(because,
-				json_sprintf("e%zu", i + 1));
 	for (size_t i = 1; i < json_array_size(f->said); i++)
 		(void)json_array_append_new(because, json_sprintf("e%zu", i));
 	return because;
@@ -273,18 +284,6 @@ finding_render_hypotheses(const struct ls_finding *f)
 					: finding_render_because(f)));
 	}
 	return list;
-}
-
-static json_t *
-finding_render_missing(const struct ls_finding *f)
-{
-	json_t *missing = json_array();
-
-	for (size_t i = 0; i < f->evidence_count; i++)
-		if (f->evidence[i].role == LS_EVIDENCE_NOT_MEASURED)
-			(void)json_array_append_new(missing,
-				json_string(f->evidence[i].metric));
-	return missing;
 }
 
 struct finding_time {
@@ -452,7 +451,7 @@ finding_render_quality(const struct ls_finding *f)
 		f->replica				  ? "load"
 			: f->estimate == LS_MODE_LATENESS ? "lateness"
 							  : "wait",
-		"missing", finding_render_missing(f));
+		"missing", finding_render_role(f, LS_EVIDENCE_NOT_MEASURED));
 
 	if (f->who.step_source != LS_STEP_MARKER)
 		ls_json_set(&quality, "step_confidence",
@@ -530,12 +529,11 @@ ls_finding_end_episode(struct ls_finding *f)
 static void
 finding_add_episodes(const struct ls_finding *f, json_t **doc)
 {
-	json_t *all = json_copy(f->episodes);
+	json_t *all;
 
-	if (json_array_size(all) == 0) {
-		json_decref(all);
+	if (json_array_size(f->episodes) == 0)
 		return;
-	}
+	all = json_copy(f->episodes);
 	ls_json_append(&all, finding_episode(f, !ls_finding_is_open(f)));
 	ls_json_set(doc, "episodes", all);
 }

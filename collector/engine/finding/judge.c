@@ -369,7 +369,7 @@ static void
 judge_reopen(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	uint64_t step, int64_t now_us)
 {
-	unsigned is = ls_judge_found(ls_suspect_channels(j, who));
+	unsigned is = ls_detect_found(ls_suspect_channels(j, who));
 
 	if (is != 0)
 		judge_open(e, j, who, (enum ls_detect_kind)__builtin_ctz(is), step,
@@ -424,7 +424,7 @@ static void
 judge_channels(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	unsigned was, uint64_t step, int64_t now_us)
 {
-	unsigned is = ls_judge_found(ls_suspect_channels(j, who));
+	unsigned is = ls_detect_found(ls_suspect_channels(j, who));
 
 	if (is != 0 && was == 0)
 		judge_choose_subject(e, j, who, step, now_us);
@@ -617,7 +617,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 		(!j->replica.on || j->replica.windows > LS_LOOK);
 	for (size_t i = 0; i < j->detect.net_count; i++)
 		j->detect.net[i].was =
-			(uint8_t)ls_judge_found(j->detect.net[i].channel);
+			(uint8_t)ls_detect_found(j->detect.net[i].channel);
 	if (judged) {
 		judge_scales(e, j);
 		ls_detect_step(&j->detect, row->step, row->begin_us,

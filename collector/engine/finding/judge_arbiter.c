@@ -13,7 +13,7 @@ ls_arbiter_is_of_net(const struct ls_job *j, struct ls_suspect who)
 	for (size_t i = 0; i < j->detect.net_count && !who.net; i++)
 		if (j->detect.net[i].names == LS_NET_HOST &&
 			j->detect.net[i].slot == who.at &&
-			ls_judge_found(j->detect.net[i].channel) != 0)
+			ls_detect_found(j->detect.net[i].channel) != 0)
 			return j->detect.worker[who.at].way == LS_WAY_NONE;
 	return false;
 }
@@ -41,7 +41,7 @@ ls_arbiter_is_of_other(const struct ls_engine *e, const struct ls_job *j, size_t
 		return j->detect.worker[slot].found != 0 ||
 			ls_arbiter_is_of_net(j, (struct ls_suspect){ .at = slot });
 	return j->pulse.on || j->hang.on ||
-		(all->names == LS_NET_ALL && ls_judge_found(all->channel) != 0);
+		(all->names == LS_NET_ALL && ls_detect_found(all->channel) != 0);
 }
 
 /* By what joins workers: the host that it names, or all of them. */
@@ -54,7 +54,7 @@ arbiter_net_holds(const struct ls_engine *e, const struct ls_job *j,
 	for (size_t i = 0; i < j->detect.net_count; i++) {
 		struct ls_finding is;
 
-		if (ls_judge_found(j->detect.net[i].channel) == 0 ||
+		if (ls_detect_found(j->detect.net[i].channel) == 0 ||
 			one != (j->detect.net[i].names == LS_NET_HOST))
 			continue;
 		is = ls_judge_net_subject(e, j, i);

@@ -9,20 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-unsigned
-ls_judge_found(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT])
-{
-	unsigned found = 0;
-
-	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-		found |= (unsigned)(channel[k].level == LS_LEVEL_FINDING) << k;
-	return found;
-}
-
 bool
 ls_judge_is_found(const struct ls_job *j, size_t slot)
 {
-	return ls_judge_found(j->detect.worker[slot].channel) != 0;
+	return ls_detect_found(j->detect.worker[slot].channel) != 0;
 }
 
 /* The ways in which workers are parted here, in the order in which equals are told. */

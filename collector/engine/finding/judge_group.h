@@ -15,9 +15,6 @@
 
 #include "collector/engine/engine_state.h"
 
-/* Channels that are findings, a bit each. */
-unsigned ls_judge_found(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT]);
-
 /* Is anything found of a worker? */
 bool ls_judge_is_found(const struct ls_job *j, size_t slot);
 

@@ -104,17 +104,10 @@ view_phases(const struct ls_job *j)
 static const char *
 view_job_state(const struct ls_engine *e, const struct ls_job *j)
 {
-	bool silent = false, ended = j->count > 0;
-
-	for (size_t i = 0; i < j->count; i++) {
-		enum ls_worker_state s = e->workers[j->slots[i]].state;
-
-		if (s == LS_WORKER_REPORTING)
+	for (size_t i = 0; i < j->count; i++)
+		if (e->workers[j->slots[i]].state == LS_WORKER_REPORTING)
 			return "running";
-		silent |= s == LS_WORKER_SILENT;
-		ended &= s == LS_WORKER_ENDED || s == LS_WORKER_CRASHED;
-	}
-	return ended && !silent ? "ended" : "silent";
+	return j->count > 0 && j->gone == j->count ? "ended" : "silent";
 }
 
 static json_t *
@@ -342,21 +335,17 @@ view_counters(const struct ls_engine *e, const struct ls_engine_worker *w,
 	int64_t now_us)
 {
 	json_t *all = json_object();
-	double v;
 
 	for (unsigned m = 0; m < LS_METRIC_COUNT; m++) {
 		const struct ls_metric_info *info = ls_metric_info(m);
-		const struct ls_counters *c = info->scope == LS_METRIC_SCOPE_JOB
-			? &w->counters
-			: &e->hosts[w->host].counters;
-		bool known = info->hot &&
-			(info->kind == LS_METRIC_KIND_COUNTER
-					? ls_counters_rate(c, m,
-						  now_us - LS_ENGINE_US(LS_COUNTERS_S),
-						  now_us, 0, &v)
-					: ls_counters_last(c, m, now_us, &v));
+		const struct ls_counters *c = ls_worker_counters(e, w, m);
+		double v = !info->hot ? NAN
+			: info->kind == LS_METRIC_KIND_COUNTER
+			? ls_counters_rate(c, m, now_us - LS_ENGINE_US(LS_COUNTERS_S),
+				  now_us, 0)
+			: ls_counters_last(c, m, now_us);
 
-		if (known)
+		if (!isnan(v))
 			ls_ignore(
 				json_object_set_new(all, info->name, ls_json_real(v)));
 	}

@@ -342,7 +342,7 @@ ls_view_grid(const struct ls_engine *e, const char *job, enum ls_grid_metric met
 {
 	struct view_grid g = { .j = ls_engine_find_job(e, job), .metric = metric };
 	size_t steps;
-	int rc = 0;
+	int rc;
 
 	if (g.j == NULL)
 		return -LS_EUNKNOWN;
@@ -356,10 +356,7 @@ ls_view_grid(const struct ls_engine *e, const char *job, enum ls_grid_metric met
 	g.rows = g.j->count < rows ? g.j->count : rows;
 	g.slots = calloc(g.rows + 1, sizeof(*g.slots));
 	g.values = calloc(g.rows * g.cols + 1, sizeof(*g.values));
-	if (g.slots == NULL || g.values == NULL)
-		rc = -ENOMEM;
-	if (rc == 0)
-		rc = view_grid_rows(&g);
+	rc = g.slots == NULL || g.values == NULL ? -ENOMEM : view_grid_rows(&g);
 	if (rc == 0) {
 		view_grid_fill(&g);
 		*ret_grid = view_grid_render(e, &g);

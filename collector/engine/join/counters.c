@@ -131,9 +131,9 @@ counters_until(const struct ls_counters *c, int64_t t_us)
 	return lo;
 }
 
-bool
+double
 ls_counters_rate(const struct ls_counters *c, unsigned metric, int64_t from_us,
-	int64_t to_us, int64_t min_us, double *ret_rate)
+	int64_t to_us, int64_t min_us)
 {
 	int hot = ls_metric_hot_place(metric);
 	size_t first = counters_until(c, from_us), last = counters_until(c, to_us);
@@ -141,31 +141,26 @@ ls_counters_rate(const struct ls_counters *c, unsigned metric, int64_t from_us,
 	double grown;
 
 	if (hot < 0)
-		return false;
+		return NAN;
 	first = first == 0 ? 0 : first - 1;
 	while (first < last && isnan(counters_value(c, first, hot)))
 		first++; /* not measured in that sample: the next one that has it */
 	while (last > first && isnan(counters_value(c, last - 1, hot)))
 		last--;
 	if (last <= first)
-		return false;
+		return NAN;
 	span_us = c->t_us[counters_at(c, last - 1)] - c->t_us[counters_at(c, first)];
 	grown = counters_value(c, last - 1, hot) - counters_value(c, first, hot);
-	if (span_us < min_us || span_us <= 0 || grown < 0)
-		return false;
-	*ret_rate = grown / ((double)span_us * 1e-6);
-	return true;
+	return span_us < min_us || span_us <= 0 || grown < 0
+		? NAN
+		: grown / ((double)span_us * 1e-6);
 }
 
-bool
-ls_counters_last(const struct ls_counters *c, unsigned metric, int64_t to_us,
-	double *ret_value)
+double
+ls_counters_last(const struct ls_counters *c, unsigned metric, int64_t to_us)
 {
 	int hot = ls_metric_hot_place(metric);
 	size_t last = counters_until(c, to_us);
 
-	if (hot < 0 || last == 0 || isnan(counters_value(c, last - 1, hot)))
-		return false;
-	*ret_value = counters_value(c, last - 1, hot);
-	return true;
+	return hot < 0 || last == 0 ? NAN : counters_value(c, last - 1, hot);
 }

@@ -35,14 +35,13 @@ int ls_counters_put(struct ls_counters *c, int64_t t_us, size_t count,
 
 /*
  * Mean rate of a counter between the last sample at or before from_us (else the first
- * after it) and the last at or before to_us. False if that takes less than min_us, it
- * was not measured, or the counter was reset.
+ * after it) and the last at or before to_us. NaN if that takes less than min_us, it was
+ * not measured, or the counter was reset.
  */
-bool ls_counters_rate(const struct ls_counters *c, unsigned metric, int64_t from_us,
-	int64_t to_us, int64_t min_us, double *ret_rate);
+double ls_counters_rate(const struct ls_counters *c, unsigned metric, int64_t from_us,
+	int64_t to_us, int64_t min_us);
 
-/* Newest value at or before to_us. */
-bool ls_counters_last(const struct ls_counters *c, unsigned metric, int64_t to_us,
-	double *ret_value);
+/* Newest value at or before to_us; NaN: not measured. */
+double ls_counters_last(const struct ls_counters *c, unsigned metric, int64_t to_us);
 
 #endif

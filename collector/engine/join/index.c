@@ -102,18 +102,22 @@ ls_index_next(const struct ls_index *x, uint32_t hash, size_t *walk)
 	return LS_INDEX_NONE;
 }
 
-uint32_t
-ls_index_hash_text(const char *text)
+static uint32_t
+index_hash(const void *key, size_t len)
 {
-	uint64_t h = ls_hash(LS_HASH_START, text, strlen(text));
+	uint64_t h = ls_hash(LS_HASH_START, key, len);
 
 	return (uint32_t)(h ^ h >> 32);
 }
 
 uint32_t
+ls_index_hash_text(const char *text)
+{
+	return index_hash(text, strlen(text));
+}
+
+uint32_t
 ls_index_hash_number(uint64_t number)
 {
-	uint64_t h = ls_hash(LS_HASH_START, &number, sizeof(number));
-
-	return (uint32_t)(h ^ h >> 32);
+	return index_hash(&number, sizeof(number));
 }

@@ -28,21 +28,15 @@ ls_steps_capacity(size_t n)
 	return rows < LS_OPEN_STEPS_MIN ? LS_OPEN_STEPS_MIN : rows;
 }
 
-/* Position of the row of `step`, or where it belongs. */
+/* Position of the row of `step`, or where it belongs: almost always the newest, or near it. */
 static size_t
 steps_find(const struct ls_steps *s, uint64_t step)
 {
-	size_t lo = 0, hi = s->count;
+	size_t at = s->count;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->rows[mid].step < step)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	while (at > 0 && s->rows[at - 1].step >= step)
+		at--;
+	return at;
 }
 
 /* Room for n cells. Those of workers that do not report are never written to: then they take no memory

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 void
 ls_replica_fini(struct ls_replica *r)
@@ -143,15 +142,11 @@ replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 	double step_s = j->detect.step_s;
 	struct ls_detect fresh = { 0 };
 
-	if (on)
-		r.worker = calloc(j->capacity, sizeof(*r.worker));
-	r.capacity = on ? j->capacity : 0;
 	while (step_s > (double)(1u << r.width_log2) &&
 		r.width_log2 < LS_WINDOW_LOG2_MAX)
 		r.width_log2++;
-	if ((on && r.worker == NULL) || ls_detect_reserve(&fresh, j->count) != 0 ||
+	if (ls_detect_reserve(&fresh, j->count) != 0 ||
 		ls_detect_reserve_slices(&fresh, j->slices.count) != 0) {
-		free(r.worker);
 		ls_detect_fini(&fresh);
 		j->replica.rows = 0; /* no memory: the next rows may say so again */
 		return;
@@ -224,14 +219,9 @@ replica_reserve(struct ls_job *j)
 {
 	struct ls_replica *r = &j->replica;
 
-	if (r->capacity < j->capacity) {
-		if (ls_mem_resize((void **)&r->worker, j->capacity,
-			    sizeof(*r->worker)) != 0)
-			return false;
-		memset(&r->worker[r->capacity], 0,
-			(j->capacity - r->capacity) * sizeof(*r->worker));
-		r->capacity = j->capacity;
-	}
+	if (ls_mem_widen((void **)&r->worker, &r->capacity, j->capacity,
+		    sizeof(*r->worker)) != 0)
+		return false;
 	if (r->lines < j->roles.count) {
 		if (ls_mem_resize((void **)&r->line, j->roles.count,
 			    sizeof(*r->line)) != 0)

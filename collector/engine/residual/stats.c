@@ -8,15 +8,6 @@
 #define STATS_SAMPLE 63u /* of more than these */
 #define STATS_MARGIN 4u /* of the sample, beyond what is looked for */
 
-static void
-stats_swap(double *a, double *b)
-{
-	double t = *a;
-
-	*a = *b;
-	*b = t;
-}
-
 /* Moves what is less than the pivot (or equal, too: with_equal) to the front; returns
  * how many. Nothing is guessed: no branches. */
 static size_t
@@ -56,40 +47,6 @@ stats_pivot(const double *v, size_t n, size_t k)
 	return sample[at > STATS_MARGIN ? at - STATS_MARGIN : 0];
 }
 
-/* Hoare's selection with the median of three, of few values. */
-static double
-stats_select_few(double *v, size_t n, size_t k)
-{
-	size_t lo = 0, hi = n - 1;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2, i = lo, j = hi;
-		double pivot;
-
-		if (v[mid] < v[lo])
-			stats_swap(&v[mid], &v[lo]);
-		if (v[hi] < v[lo])
-			stats_swap(&v[hi], &v[lo]);
-		if (v[hi] < v[mid])
-			stats_swap(&v[hi], &v[mid]);
-		pivot = v[mid];
-		for (;;) {
-			while (v[i] < pivot)
-				i++;
-			while (v[j] > pivot)
-				j--;
-			if (i >= j)
-				break;
-			stats_swap(&v[i++], &v[j--]);
-		}
-		if (k <= j)
-			hi = j;
-		else
-			lo = j + 1;
-	}
-	return v[k];
-}
-
 /*
  * Afterwards v[k] is the k-th smallest, none before it is greater and none behind it is
  * less. Many are narrowed down first, by pivots from samples (Floyd and Rivest, 1975):
@@ -98,8 +55,8 @@ stats_select_few(double *v, size_t n, size_t k)
 static double
 stats_select(double *v, size_t n, size_t k)
 {
-	while (n > STATS_FEW) {
-		double pivot = stats_pivot(v, n, k);
+	while (n > 1) {
+		double pivot = n > STATS_FEW ? stats_pivot(v, n, k) : v[n / 2];
 		size_t less = stats_part(v, n, pivot, false);
 
 		if (less == 0) {
@@ -116,7 +73,7 @@ stats_select(double *v, size_t n, size_t k)
 			n -= less;
 		}
 	}
-	return stats_select_few(v, n, k);
+	return v[k];
 }
 
 /* The q-quantile of values of which those before `from` are the smallest. */
@@ -177,22 +134,6 @@ ls_stats_known(const float *v, size_t n, double *copy)
 	return known;
 }
 
-double
-ls_stats_median(double *v, size_t n)
-{
-	double upper, lower;
-
-	if (n == 0)
-		return NAN;
-	upper = stats_select(v, n, n / 2);
-	if (n % 2 != 0)
-		return upper;
-	lower = v[0];
-	for (size_t i = 1; i < n / 2; i++)
-		lower = v[i] > lower ? v[i] : lower;
-	return (lower + upper) / 2;
-}
-
 void
 ls_stats_middle(double *v, size_t n, struct ls_stats_middle *m)
 {
@@ -209,6 +150,17 @@ ls_stats_middle(double *v, size_t n, struct ls_stats_middle *m)
 	m->above = v[k + 1];
 	for (size_t i = k + 2; i < n; i++)
 		m->above = v[i] < m->above ? v[i] : m->above;
+}
+
+double
+ls_stats_median(double *v, size_t n)
+{
+	struct ls_stats_middle m;
+
+	if (n < 2)
+		return n == 0 ? NAN : v[0];
+	ls_stats_middle(v, n, &m);
+	return m.odd ? m.at : (m.below + m.at) / 2;
 }
 
 double

@@ -29,6 +29,25 @@ LS_TEST(all, array_grows_by_doubling_and_keeps_its_items)
 	free(items);
 }
 
+LS_TEST(all, widened_array_keeps_its_items_and_new_ones_are_zero)
+{
+	static const uint32_t want[] = { 7, 7, 0, 0, 0 };
+	uint32_t *items = NULL;
+	size_t count = 0;
+
+	ck_assert_int_eq(ls_mem_widen((void **)&items, &count, 2, sizeof(*items)), 0);
+	items[0] = items[1] = 7;
+	ck_assert_int_eq(ls_mem_widen((void **)&items, &count, 5, sizeof(*items)), 0);
+	ck_assert_int_eq(ls_mem_widen((void **)&items, &count, 1, sizeof(*items)), 0);
+	ck_assert_uint_eq(count, 5);
+	ck_assert_mem_eq(items, want, sizeof(want));
+	ck_assert_int_eq(
+		ls_mem_widen((void **)&items, &count, SIZE_MAX / 2, sizeof(*items)),
+		-ENOMEM);
+	ck_assert_uint_eq(count, 5);
+	free(items);
+}
+
 LS_TEST(all, size_that_cannot_be_is_refused_and_nothing_changes)
 {
 	size_t capacity = SIZE_MAX / 4;
