@@ -18,6 +18,9 @@
 /* Channels that are findings, a bit each. */
 unsigned ls_judge_found(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT]);
 
+/* Mean excess of a suspected worker; 0 of any other; NaN of one that did not report. */
+double ls_judge_group_excess(const struct ls_job *j, size_t slot);
+
 /* Is anything found of a worker? */
 bool ls_judge_is_found(const struct ls_job *j, size_t slot);
 
