@@ -175,7 +175,7 @@ void ls_engine_advance(struct ls_engine *e, int64_t now_us);
 int ls_engine_manual(struct ls_engine *e, const char *job, bool on) LS_MUSTCHECK;
 
 /*
- * What is usual of each worker: bytes for storage, to be freed; at most 96 for each job and each
+ * What is usual of each worker: bytes for storage, to be freed; at most 112 for each job and each
  * worker, and 40. -LS_EABSENT: nothing is known of any job yet; -ENOMEM.
  */
 int ls_engine_reference(const struct ls_engine *e, int64_t now_us, void **ret_bytes,

@@ -42,7 +42,6 @@ detect_choose_mode(struct ls_detect *d, bool clocks_ok)
 		enters = true;
 		stagger = fmax(stagger, fabs(off) / d->step_s);
 	}
-	d->stagger = stagger;
 	d->mode = enters && clocks_ok && stagger <= LS_FEW ? LS_MODE_LATENESS
 							   : LS_MODE_WAIT;
 	d->ready = true;

@@ -494,6 +494,8 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 
 	if (e->reference != NULL && j->detect.judged == 0)
 		ls_reference_job(e, j, row->step);
+	if (j->names_wait)
+		ls_reference_names(e, j, row->step);
 	ls_judge_life_row(e, j, row);
 	judge_blame(j, row, &kept.totals);
 	ls_judge_order(e, j, &kept.totals);

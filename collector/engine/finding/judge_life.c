@@ -141,9 +141,13 @@ judge_life_look(struct ls_engine *e, const struct ls_job *j, struct ls_finding *
 	uint64_t step, int64_t now_us)
 {
 	const struct ls_engine_worker *w = judge_life_replica(e, j, f);
+	const struct ls_engine_worker *one = ls_job_worker(e, j, &f->who);
 	double share = judge_life_share(e, j, f, now_us);
 	size_t since = (size_t)(j->kept - f->first_row);
 
+	/* scales says when it is over */
+	if (share < LS_HALF && one != NULL && j->scales.named[one->slot] != 0)
+		share = LS_HALF;
 	if (share < LS_HALF) {
 		ls_findings_clear(e, f, step, now_us);
 		return;
