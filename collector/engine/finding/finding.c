@@ -560,6 +560,7 @@ finding_render_state(const struct ls_finding *f)
 		!ls_finding_is_open(f) ? json_null()
 			: f->waits     ? json_string(LS_FINDING_WAITS)
 				       : json_string("before_restart")));
+	ls_json_set(&doc, "subject", finding_render_subject(f));
 	ls_json_set(&doc, "status", json_string(ls_finding_status_name(f->status)));
 	ls_json_set(&doc, "updated_at", ls_json_time(f->updated_us));
 	ls_json_set(&doc, "cleared_at", ls_json_time(f->cleared_us));

@@ -327,16 +327,6 @@ findings_outlives(const struct ls_finding *f)
 			f->kind == LS_KIND_PERIODIC);
 }
 
-/* Its attempt is over: the next one shows whether it holds, as after a restart of the collector. */
-static void
-findings_wait(struct ls_engine *e, struct ls_finding *f, int64_t now_us)
-{
-	f->told_s = ls_finding_told(f->json);
-	f->diagnosis.count = 0;
-	f->waits = true;
-	ls_findings_tell(e, f, "updated", now_us);
-}
-
 void
 ls_findings_clear_job(struct ls_engine *e, struct ls_job *j,
 	enum ls_finding_reason reason, int64_t now_us)
@@ -350,30 +340,14 @@ ls_findings_clear_job(struct ls_engine *e, struct ls_job *j,
 		if (reason != LS_REASON_ATTEMPT_ENDED || !findings_outlives(f)) {
 			f->reason = reason;
 			ls_findings_clear(e, f, f->last_step, now_us);
-		} else if (!f->waits) {
-			findings_wait(e, f, now_us);
+		} else if (
+			!f->waits) { /* from now on as after a restart of the collector */
+			f->told_s = ls_finding_told(f->json);
+			f->diagnosis.count = 0;
+			f->waits = true;
+			ls_findings_tell(e, f, "updated", now_us);
 		}
 	}
-}
-
-/* Until when a finding waits: for an attempt that measures anything, a day. A job of which nobody is left has
- * ended if it has not begun again for as long as a restart takes. */
-static int64_t
-findings_until(const struct ls_engine *e, const struct ls_finding *f,
-	enum ls_finding_reason *ret_reason)
-{
-	const struct ls_job *j = ls_engine_find_job(e, f->who.job);
-	int64_t until_us = f->updated_us + LS_ENGINE_US(LS_REOPEN_S), ended_us;
-
-	*ret_reason = LS_REASON_NOT_MEASURED;
-	if (j == NULL || j->gone < j->count)
-		return until_us;
-	ended_us = (j->last_us > f->updated_us ? j->last_us : f->updated_us) +
-		LS_ENGINE_US(LS_ADVICE_RESTART_S);
-	if (ended_us >= until_us)
-		return until_us;
-	*ret_reason = LS_REASON_JOB_ENDED;
-	return ended_us;
 }
 
 void
@@ -381,12 +355,20 @@ ls_findings_expire(struct ls_engine *e, int64_t now_us)
 {
 	for (size_t i = 0; i < e->finding_count; i++) {
 		struct ls_finding *f = &e->findings[i];
-		enum ls_finding_reason reason = LS_REASON_CALM;
-		int64_t until_us = f->waits ? findings_until(e, f, &reason) : INT64_MAX;
+		const struct ls_job *j =
+			f->waits ? ls_engine_find_job(e, f->who.job) : NULL;
+		int64_t until_us = f->updated_us + LS_ENGINE_US(LS_REOPEN_S),
+			ended_us = INT64_MAX;
 
-		if (now_us < until_us)
+		if (j != NULL && j->gone == j->count) /* nobody is left */
+			ended_us = LS_ENGINE_US(LS_ADVICE_RESTART_S) +
+				(j->last_us > f->updated_us ? j->last_us
+							    : f->updated_us);
+		if (!f->waits || (now_us < until_us && now_us < ended_us))
 			continue;
-		f->reason = reason;
-		ls_findings_clear(e, f, f->last_step, until_us);
+		f->reason = ended_us < until_us ? LS_REASON_JOB_ENDED
+						: LS_REASON_NOT_MEASURED;
+		ls_findings_clear(e, f, f->last_step,
+			ended_us < until_us ? ended_us : until_us);
 	}
 }

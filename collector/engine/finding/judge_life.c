@@ -99,39 +99,37 @@ judge_life_share(const struct ls_engine *e, const struct ls_job *j,
 	return share;
 }
 
-/* The worker of a finding about a replica, whose steps and chips are its own. Else NULL. */
-static const struct ls_engine_worker *
-judge_life_replica(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_finding *f)
+/* One that waits is about its host, whatever rank that has in the next attempt. */
+static bool
+judge_life_follows(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f, const struct ls_engine_worker *w)
 {
-	return f->replica ? ls_job_worker(e, j, &f->who) : NULL;
+	struct ls_finding is;
+
+	if (!f->waits || f->scope != LS_SCOPE_HOST ||
+		strcmp(w->info.host, f->who.host) != 0)
+		return false;
+	is = ls_findings_of_worker(e, j, w);
+	if (ls_findings_last(e, &is) != NULL)
+		return false;
+	f->who = is.who;
+	return true;
 }
 
-/* Has it lost its worker, or all of its group? Of a host that runs another rank in the next attempt it
- * speaks on. */
+/* Has it lost its worker, or all of its group? */
 static bool
 judge_life_is_lost(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_finding *f)
 {
 	bool one = f->scope == LS_SCOPE_HOST || f->scope == LS_SCOPE_RANK;
 
-	if (!one && (f->comm || f->scope < LS_SCOPE_SLICE || f->way == LS_WAY_STAGE))
+	if (one ? ls_job_worker(e, j, &f->who) != NULL
+		: f->comm || f->scope < LS_SCOPE_SLICE || f->way == LS_WAY_STAGE)
 		return false;
-	if (one && ls_job_worker(e, j, &f->who) != NULL)
-		return false;
-	for (size_t i = 0; i < j->count; i++) {
-		struct ls_finding is =
-			ls_findings_of_worker(e, j, &e->workers[j->slots[i]]);
-
-		if (!one && judge_life_is_member(j, f, i))
+	for (size_t i = 0; i < j->count; i++)
+		if (one ? judge_life_follows(e, j, f, &e->workers[j->slots[i]])
+			: judge_life_is_member(j, f, i))
 			return false;
-		if (!f->waits || f->scope != LS_SCOPE_HOST ||
-			strcmp(is.who.host, f->who.host) != 0 ||
-			ls_findings_last(e, &is) != NULL)
-			continue;
-		f->who = is.who;
-		return false;
-	}
 	return true;
 }
 
@@ -140,13 +138,12 @@ static void
 judge_life_look(struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
 	uint64_t step, int64_t now_us)
 {
-	const struct ls_engine_worker *w = judge_life_replica(e, j, f);
-	const struct ls_engine_worker *one = ls_job_worker(e, j, &f->who);
-	double share = judge_life_share(e, j, f, now_us);
-	size_t since = (size_t)(j->kept - f->first_row);
+	const struct ls_engine_worker *w = ls_job_worker(e, j, &f->who);
+	double share = judge_life_share(e, j, f, now_us), chips = ls_job_chips(e, j);
+	size_t rows = (size_t)(j->kept - f->first_row);
 
 	/* scales says when it is over */
-	if (share < LS_HALF && one != NULL && j->scales.named[one->slot] != 0)
+	if (share < LS_HALF && w != NULL && j->scales.named[w->slot] != 0)
 		share = LS_HALF;
 	if (share < LS_HALF) {
 		ls_findings_clear(e, f, step, now_us);
@@ -154,19 +151,19 @@ judge_life_look(struct ls_engine *e, const struct ls_job *j, struct ls_finding *
 	}
 	if (isnan(share) && f->waits)
 		return;
+	if (f->replica && w != NULL) { /* steps and chips are its own */
+		step = ls_replica_step(j, w->slot);
+		chips = w->info.chips;
+	}
 	if (f->waits) {
-		if (w != NULL)
-			f->accounted_step = ls_replica_step(j, w->slot);
+		if (f->replica)
+			f->accounted_step = step;
+		rows = rows < j->live_count ? rows : j->live_count;
 		ls_findings_go_on(f, f->accounted_step + 1,
-			j->live_count < since
-				? ls_job_row(j, 0)->row.begin_us
-				: ls_job_row(j, j->live_count - since)->row.begin_us,
-			now_us);
+			ls_job_row(j, j->live_count - rows)->row.begin_us, now_us);
 	}
 	if (share >= LS_HALF) {
-		ls_findings_account(f, fmin(share, 1) * f->blame_s,
-			w != NULL ? w->info.chips : ls_job_chips(e, j),
-			w != NULL ? ls_replica_step(j, w->slot) : step);
+		ls_findings_account(f, fmin(share, 1) * f->blame_s, chips, step);
 		f->last_step = f->accounted_step;
 	}
 	ls_findings_tell(e, f, "updated", now_us);
@@ -204,7 +201,8 @@ static void
 judge_life_skip(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_row *row, uint64_t due, struct ls_finding *f)
 {
-	const struct ls_engine_worker *w = judge_life_replica(e, j, f);
+	const struct ls_engine_worker *w =
+		f->replica ? ls_job_worker(e, j, &f->who) : NULL;
 	uint64_t step = row->step, last = due - 1;
 
 	if (f->replica != j->replica.on || (f->replica && w == NULL))
