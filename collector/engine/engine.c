@@ -351,12 +351,17 @@ ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count)
 	e->jobs[w->job].gaps += count;
 }
 
-/* Nobody is left: what was found is over with it, and whoever comes back is another
- * process. */
+/* Nobody is left: what was found is over with the job, unless a process crashed: then only the attempt is.
+ * Whoever comes back is another process. */
 static void
 engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
-	ls_findings_clear_job(e, j, true, now_us);
+	size_t crashed = 0;
+
+	for (size_t i = 0; i < j->count; i++)
+		crashed += e->workers[j->slots[i]].state == LS_WORKER_CRASHED;
+	ls_findings_clear_job(e, j,
+		crashed > 0 ? LS_REASON_ATTEMPT_ENDED : LS_REASON_JOB_ENDED, now_us);
 	ls_reference_keep(e, j);
 	for (uint32_t i = 0; i < j->count; i++) {
 		ls_detect_reset_worker(&j->detect, i);
@@ -372,6 +377,7 @@ engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	}
 	j->hang.on = j->pulse.on = false;
 	j->pulse.row = 0;
+	j->detect.judged = 0;
 }
 
 void
@@ -459,6 +465,7 @@ ls_engine_advance(struct ls_engine *e, int64_t now_us)
 	for (size_t i = 0; i < e->job_count; i++)
 		if (e->jobs[i].world != e->jobs[i].world_least)
 			ls_roster_world(e, &e->jobs[i]);
+	ls_findings_expire(e, now_us);
 	ls_roster_yield(e, now_us);
 }
 
@@ -477,6 +484,9 @@ void
 ls_engine_restored(struct ls_engine *e, int64_t now_us)
 {
 	e->restored_us = now_us;
+	for (size_t i = 0; i < e->job_count; i++)
+		if (e->jobs[i].names_wait)
+			ls_reference_names(e, &e->jobs[i], UINT64_MAX);
 	free(e->reference);
 	e->reference = NULL;
 	e->reference_count = 0;

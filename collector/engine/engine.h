@@ -28,7 +28,7 @@
 #include "proto/ring/ring.h"
 
 /* Changes when the same inputs give other findings; each finding names it. */
-#define LS_ENGINE_VERSION "25"
+#define LS_ENGINE_VERSION "26"
 #define LS_NO_WORKER UINT32_MAX
 
 struct ls_engine;
@@ -125,7 +125,8 @@ void ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count);
 
 /*
  * A worker's process ended (how: enum ls_end_how): it is no longer expected.
- * When all of the job have ended, its open findings are cleared, and say so.
+ * When all of the job have ended, its open findings are cleared, and say so. If one of them crashed, those about
+ * workers wait for the next attempt first (findings.h).
  */
 void ls_engine_end(struct ls_engine *e, uint32_t worker, unsigned how, int64_t now_us);
 
@@ -174,7 +175,7 @@ void ls_engine_advance(struct ls_engine *e, int64_t now_us);
 int ls_engine_manual(struct ls_engine *e, const char *job, bool on) LS_MUSTCHECK;
 
 /*
- * What is usual of each worker: bytes for storage, to be freed; at most 96 for each job and each
+ * What is usual of each worker: bytes for storage, to be freed; at most 112 for each job and each
  * worker, and 40. -LS_EABSENT: nothing is known of any job yet; -ENOMEM.
  */
 int ls_engine_reference(const struct ls_engine *e, int64_t now_us, void **ret_bytes,

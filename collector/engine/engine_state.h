@@ -165,6 +165,7 @@ struct ls_job {
 	struct ls_pulse pulse;
 	struct ls_replica replica;
 	struct ls_scales scales;
+	bool names_wait; /* who was named before a restart is not named again yet */
 	struct ls_rhythm rhythm;
 	struct ls_blame_room room;
 	bool grouped; /* room knows the roles of all workers */

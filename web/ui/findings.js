@@ -114,6 +114,8 @@ function cause(f) {
 		h.because?.length ? el("span", { class: "note" }, " (", name(h.because.join(", ")), ")") : ""))));
 }
 
+const REFERENCE = { before_restart: "; measured before a restart, and still true",
+	before_attempt: "; measured before the job restarted, and not measured since" };
 const ROLE = { supports: "supports", context: "seen", excludes: "rules out", not_measured: "not measured" };
 
 function evidenceRow(e) {
@@ -146,7 +148,7 @@ function evidence(f) {
 		typeof f.data_quality?.workers_reporting === "number" ? el("p", { class: "note" },
 			`${text.whole(f.data_quality.workers_reporting)} of ${
 				text.whole(f.data_quality.workers_expected)} workers reporting${
-				f.data_quality.reference ? "; measured before the collector restarted, and still true" : ""}`) : null);
+				REFERENCE[f.data_quality.reference] ?? ""}`) : null);
 }
 
 function worth(a) {

@@ -413,10 +413,8 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 		return;
 	detect_step_time(d, totals->duration_s);
 	if (d->judged <= LS_DETECT_SKIP) {
-		if (!d->ready) { /* else both are from before a restart */
+		if (!d->ready) /* else it is from before a restart */
 			d->first_step = step;
-			d->first_us = t_us;
-		}
 		return;
 	}
 	ls_detect_nets(d, step, t_us, residual, n, totals);
@@ -437,10 +435,8 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 			: 0;
 		if (d->ready && (alone_s > 0 || w->stalls))
 			detect_stalls(d, w, alone_s, step, t_us);
-		if (w->warm == 0) { /* with the job, or later */
+		if (w->warm == 0) /* with the job, or later */
 			w->first_step = d->ready ? step : d->first_step;
-			w->first_us = d->ready ? t_us : d->first_us;
-		}
 		if (!ls_detect_base_warm(d, w, &residual[i]))
 			detect_shifts(d, i, &residual[i], &before, step, t_us,
 				&changes);

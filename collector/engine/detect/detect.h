@@ -132,7 +132,6 @@ struct ls_detect_worker {
 	bool said; /* scales names it, */
 	bool followed; /* and its baselines had most of it */
 	uint64_t first_step; /* judged */
-	int64_t first_us;
 	bool stalls; /* there is something in that channel */
 	double block_sum;
 	uint32_t block_n;
@@ -207,8 +206,6 @@ struct ls_detect {
 	uint64_t judged; /* steps seen */
 	bool ready; /* the mode is chosen */
 	enum ls_detect_mode mode;
-	/* largest systematic offset of an exit, ratio to the step */
-	double stagger;
 	/* variance of 32-step means over that of white noise, pooled */
 	double tau_sum, tau_count;
 	double recent[LS_DETECT_WARM],
@@ -230,8 +227,7 @@ struct ls_detect {
 	const struct ls_scales
 		*scales; /* NULL: not known who is slower than its peers vary */
 	bool asked; /* only who is named by that is found */
-	uint64_t first_step; /* judged, */
-	int64_t first_us;
+	uint64_t first_step; /* judged */
 };
 
 /* Frees what the detector holds; it can be used again from zero. */

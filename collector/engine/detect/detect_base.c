@@ -37,9 +37,9 @@ detect_warm_sigma(const float *v, uint32_t n, double centre)
 static void
 detect_choose_mode(struct ls_detect *d, bool clocks_ok)
 {
+	double stagger = 0; /* largest systematic offset of an exit, ratio to the step */
 	bool enters = false;
 
-	d->stagger = 0;
 	for (size_t i = 0; i < d->count; i++) {
 		const struct ls_detect_worker *w = &d->worker[i];
 		double off = w->learning == NULL
@@ -49,10 +49,10 @@ detect_choose_mode(struct ls_detect *d, bool clocks_ok)
 		if (isnan(off))
 			continue;
 		enters = true;
-		d->stagger = fmax(d->stagger, fabs(off) / d->step_s);
+		stagger = fmax(stagger, fabs(off) / d->step_s);
 	}
-	d->mode = enters && clocks_ok && d->stagger <= LS_FEW ? LS_MODE_LATENESS
-							      : LS_MODE_WAIT;
+	d->mode = enters && clocks_ok && stagger <= LS_FEW ? LS_MODE_LATENESS
+							   : LS_MODE_WAIT;
 	d->ready = true;
 }
 

@@ -11,13 +11,22 @@
 #include "proto/base/hash.h"
 
 #define REFERENCE_ORDER 0x0102030405060708u
-#define REFERENCE_US_MAX \
-	0x1p53 /* a double holds each whole number up to it; the year 2255 */
 
 struct ls_reference {
 	uint64_t key; /* of a job and its attempt, or of a worker of it */
 	double value[LS_REFERENCE_VALUES];
 };
+
+/* Where the values of a worker are. */
+enum reference_at {
+#define LS_REFERENCE_WORKER(member, type, most) REFERENCE_##member,
+#define LS_REFERENCE_SCALES(row) REFERENCE_##row,
+#include "collector/engine/detect/reference.def"
+	REFERENCE_CARRIED,
+	REFERENCE_NAMED,
+	REFERENCE_WORKER_COUNT
+};
+_Static_assert(REFERENCE_WORKER_COUNT <= LS_REFERENCE_VALUES, "LS_REFERENCE_VALUES");
 
 /* Before the entries; in the byte order of this machine. */
 struct reference_head {
@@ -43,6 +52,7 @@ reference_version(void)
 	static const char text[] = LS_ENGINE_VERSION
 #define LS_REFERENCE_JOB(member, type, most) " " #type " " #member
 #define LS_REFERENCE_WORKER(member, type, most) ", " #type " " #member
+#define LS_REFERENCE_SCALES(row) "; " #row
 #include "collector/engine/detect/reference.def"
 		;
 
@@ -89,19 +99,18 @@ reference_worker_fits(const double *v)
 	bool fits = true;
 
 #define LS_REFERENCE_WORKER(member, type, most) \
-	fits = reference_fits(*v++, most) && fits;
+	fits = reference_fits(v[REFERENCE_##member], most) && fits;
 #include "collector/engine/detect/reference.def"
-	return fits;
+	return fits && reference_fits(v[REFERENCE_NAMED], UINT16_MAX);
 }
 
 static void
 reference_put_job(const struct ls_job *j, struct ls_reference *r)
 {
-	const struct ls_detect *of = &j->detect;
 	double *v = r->value;
 
 	r->key = reference_job_key(j);
-#define LS_REFERENCE_JOB(member, type, most) *v++ = (double)of->member;
+#define LS_REFERENCE_JOB(member, type, most) *v++ = (double)j->member;
 #include "collector/engine/detect/reference.def"
 }
 
@@ -113,9 +122,13 @@ reference_put_worker(const struct ls_job *j, const struct ls_engine_worker *w,
 	double *v = r->value;
 
 	r->key = reference_worker_key(j, w);
-#define LS_REFERENCE_WORKER(member, type, most) *v++ = (double)of->member;
+#define LS_REFERENCE_WORKER(member, type, most) \
+	v[REFERENCE_##member] = (double)of->member;
+#define LS_REFERENCE_SCALES(row) \
+	v[REFERENCE_##row] = ls_scales_said(&j->scales, row, w->slot);
 #include "collector/engine/detect/reference.def"
-	r->value[LS_REFERENCE_VALUES - 1] = ls_scales_carried(&j->scales, w->slot);
+	v[REFERENCE_CARRIED] = ls_scales_carried(&j->scales, w->slot);
+	v[REFERENCE_NAMED] = j->scales.named[w->slot];
 }
 
 int
@@ -257,12 +270,13 @@ ls_reference_worker(const struct ls_engine *e, struct ls_job *j,
 	bool fits = v != NULL && reference_worker_fits(v);
 
 	ls_scales_carry(&j->scales, w->slot,
-		fits			   ? v[LS_REFERENCE_VALUES - 1]
+		fits			   ? v[REFERENCE_CARRIED]
 			: past->key == key ? (double)past->usual
 					   : NAN);
 	if (!fits || !j->detect.ready)
 		return;
-#define LS_REFERENCE_WORKER(member, type, most) of->member = (type)*v++;
+#define LS_REFERENCE_WORKER(member, type, most) \
+	of->member = (type)v[REFERENCE_##member];
 #include "collector/engine/detect/reference.def"
 	of->warm = LS_DETECT_WARM;
 }
@@ -271,13 +285,32 @@ void
 ls_reference_job(const struct ls_engine *e, struct ls_job *j, uint64_t step)
 {
 	const double *v = reference_find(e, reference_job_key(j));
-	struct ls_detect *of = &j->detect;
 
 	if (v == NULL || !reference_job_fits(v) || step <= (uint64_t)v[0])
 		return;
-#define LS_REFERENCE_JOB(member, type, most) of->member = (type)*v++;
+#define LS_REFERENCE_JOB(member, type, most) j->member = (type)*v++;
 #include "collector/engine/detect/reference.def"
-	of->ready = true;
+	j->detect.ready = j->names_wait = true;
+	j->scales.late = j->detect.mode == LS_MODE_LATENESS;
 	for (size_t i = 0; i < j->count; i++)
 		ls_reference_worker(e, j, &e->workers[j->slots[i]]);
+}
+
+void
+ls_reference_names(const struct ls_engine *e, struct ls_job *j, uint64_t step)
+{
+	if (step <= j->detect.taught_step)
+		return;
+	j->names_wait = false;
+	for (size_t i = 0; i < j->count; i++) {
+		const double *v = reference_find(e,
+			reference_worker_key(j, &e->workers[j->slots[i]]));
+
+		if (v != NULL && reference_worker_fits(v) && v[REFERENCE_NAMED] > 0 &&
+			v[REFERENCE_LS_SCALES_EXCESS] > 0 && j->scales.named[i] == 0)
+			ls_scales_restore(&j->scales, i, (unsigned)v[REFERENCE_NAMED],
+				v[REFERENCE_LS_SCALES_EXCESS],
+				v[REFERENCE_LS_SCALES_USUAL],
+				v[REFERENCE_LS_SCALES_BELOW]);
+	}
 }

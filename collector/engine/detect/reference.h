@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * reference - what is usual of each worker, kept for the next life of the collector: the baselines
- * of detect.h. Windows, sums and evidence are not in it: the steps that are read back rebuild them.
+ * of detect.h, and whom scales.h names, by how much. Windows, sums and evidence are not in it: the steps that are read back rebuild them.
  *
  *     ls_engine_reference -> bytes -> (storage) -> ls_engine_reference_load -> here
  *
@@ -13,7 +13,7 @@
  * Owner:   the engine's thread.
  * Units:   those of detect.h.
  * Errors:  none here.
- * Limits:  LS_HOST_PAST jobs and roles of a host are kept. LS_REFERENCE_VALUES and a key, so 96 bytes a worker and a job. Values that no worker can
+ * Limits:  LS_HOST_PAST jobs and roles of a host are kept. LS_REFERENCE_VALUES and a key, so 112 bytes a worker and a job. Values that no worker can
  *          have are as if nothing were kept of it.
  * Source:  derivation: what detect.h has learned of a worker does not depend on who learned it.
  */
@@ -22,11 +22,15 @@
 
 #include "collector/engine/engine_state.h"
 
-#define LS_REFERENCE_VALUES 11 /* of a job or a worker, in reference.def */
+#define LS_REFERENCE_VALUES 13 /* of a job or a worker, in reference.def */
 
 /* Before the first step of a job that is read back: what was usual of it and of its workers. If all
  * steps of its attempt are read back, they teach more. */
 void ls_reference_job(const struct ls_engine *e, struct ls_job *j, uint64_t step);
+
+/* Steps are read back beyond those that were known when it was kept, up to this one, or no more are: who was
+ * named then is named from here on. Their windows know more of the steps before. */
+void ls_reference_names(const struct ls_engine *e, struct ls_job *j, uint64_t step);
 
 /* The same of a worker that comes later, or of another host now, and what was usual of its host in an
  * earlier attempt. */

@@ -563,6 +563,14 @@ ls_scales_say(struct ls_scales *s, size_t slot, double excess, double usual)
 }
 
 void
+ls_scales_restore(struct ls_scales *s, size_t slot, unsigned bits, double excess,
+	double usual, double below)
+{
+	scales_begin(s, bits, slot, excess, usual);
+	scales_row(s, LS_SCALES_BELOW)[slot] = (float)below;
+}
+
+void
 ls_scales_carry(struct ls_scales *s, size_t slot, double usual)
 {
 	scales_row(s, LS_SCALES_CARRIED)[slot] = (float)usual;

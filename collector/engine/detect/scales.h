@@ -139,6 +139,10 @@ void ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t
  * step time: by how much, and what was usual. */
 void ls_scales_say(struct ls_scales *s, size_t slot, double excess, double usual);
 
+/* It was named before a restart: is named again. Bits as of named; by how much, what was usual, or the lower. */
+void ls_scales_restore(struct ls_scales *s, size_t slot, unsigned bits, double excess,
+	double usual, double below);
+
 /* Sets what was usual of a worker's host in earlier attempts of the job, NaN: not known. */
 void ls_scales_carry(struct ls_scales *s, size_t slot, double usual);
 

@@ -41,6 +41,14 @@ ls_finding_status_name(unsigned status)
 }
 
 const char *
+ls_finding_reason_name(unsigned reason)
+{
+	static const char *const names[] = { LS_FINDING_REASONS(FINDING_NAME) };
+
+	return reason < LS_REASON_COUNT ? names[reason] : NULL;
+}
+
+const char *
 ls_severity_name(unsigned severity)
 {
 	static const char *const names[] = { LS_SEVERITIES(FINDING_NAME) };
@@ -547,7 +555,10 @@ finding_render_state(const struct ls_finding *f)
 	json_t *impact = json_object_get(doc, "impact");
 
 	ls_ignore(json_object_set_new(json_object_get(doc, "data_quality"), "reference",
-		ls_finding_is_open(f) ? json_string("before_restart") : json_null()));
+		!ls_finding_is_open(f) ? json_null()
+			: f->waits     ? json_string(LS_FINDING_WAITS)
+				       : json_string("before_restart")));
+	ls_json_set(&doc, "subject", finding_render_subject(f));
 	ls_json_set(&doc, "status", json_string(ls_finding_status_name(f->status)));
 	ls_json_set(&doc, "updated_at", ls_json_time(f->updated_us));
 	ls_json_set(&doc, "cleared_at", ls_json_time(f->cleared_us));
@@ -612,9 +623,10 @@ finding_render_reason(const struct ls_finding *f, json_t **doc)
 
 	ls_ignore(json_object_del(*doc, "cleared_reason"));
 	ls_ignore(json_object_del(*doc, "part_of"));
-	if (ls_finding_is_open(f) || (!f->job_ended && !part))
+	if (ls_finding_is_open(f) || (f->reason == LS_REASON_CALM && !part))
 		return;
-	ls_json_set(doc, "cleared_reason", json_string(part ? "part_of" : "job_ended"));
+	ls_json_set(doc, "cleared_reason",
+		json_string(part ? "part_of" : ls_finding_reason_name(f->reason)));
 	if (part)
 		ls_json_set(doc, "part_of", json_string(f->part_of));
 }

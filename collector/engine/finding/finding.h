@@ -5,6 +5,8 @@
  *
  *     open --calm--> cleared --same subject within 24 h--> reopened --calm--> cleared
  *
+ * One about workers stays open, but waits, from the end of an attempt until the next has shown whether it holds.
+ *
  * Owner:   the engine.
  * Units:   seconds, microseconds since the epoch, chips, chip-hours.
  * Errors:  -LS_EPARSE, -LS_ELIMIT, -ENOMEM.
@@ -23,6 +25,7 @@
 #include "proto/ring/record.h"
 
 #define LS_FINDING_ID_BYTES 24
+#define LS_FINDING_WAITS "before_attempt" /* data_quality.reference of one that waits */
 
 /* Enum values and their names in the JSON, written once. */
 #define LS_FINDING_KINDS(X)               \
@@ -45,6 +48,13 @@
 	X(LS_FINDING_OPEN, "open")       \
 	X(LS_FINDING_CLEARED, "cleared") \
 	X(LS_FINDING_REOPENED, "reopened")
+/* Why it was cleared; the first: it is as before. */
+#define LS_FINDING_REASONS(X)                       \
+	X(LS_REASON_CALM, "as_before")              \
+	X(LS_REASON_JOB_ENDED, "job_ended")         \
+	X(LS_REASON_ATTEMPT_ENDED, "attempt_ended") \
+	X(LS_REASON_MOVED, "moved")                 \
+	X(LS_REASON_NOT_MEASURED, "not_measured")
 #define LS_SEVERITIES(X)                  \
 	X(LS_SEVERITY_INFO, "info")       \
 	X(LS_SEVERITY_WARNING, "warning") \
@@ -54,6 +64,7 @@
 enum ls_finding_kind { LS_FINDING_KINDS(LS_FINDING_ID_) LS_KIND_COUNT };
 enum ls_finding_scope { LS_FINDING_SCOPES(LS_FINDING_ID_) LS_SCOPE_COUNT };
 enum ls_finding_status { LS_FINDING_STATUSES(LS_FINDING_ID_) LS_FINDING_STATUS_COUNT };
+enum ls_finding_reason { LS_FINDING_REASONS(LS_FINDING_ID_) LS_REASON_COUNT };
 enum ls_severity { LS_SEVERITIES(LS_FINDING_ID_) LS_SEVERITY_COUNT };
 #undef LS_FINDING_ID_
 
@@ -78,7 +89,10 @@ struct ls_finding {
 	/* of an asynchronous job: it costs its own share of it, */
 	bool replica;
 	double share; /* a ratio */
-	bool job_ended; /* cleared with its job */
+	enum ls_finding_reason reason; /* cleared because */
+	/* since its last update its attempt is over, and no other has shown yet whether it holds */
+	bool waits;
+	uint64_t first_row; /* of that other attempt, as ls_job.kept counts */
 	char part_of
 		[LS_FINDING_ID_BYTES]; /* cleared for this one, which tells it, too; "": not */
 	bool simulated; /* its job is of lockstep-sim */
@@ -102,7 +116,7 @@ struct ls_finding {
 	json_t *episodes;
 	/* told before a restart: what was until then is in it */
 	int64_t known_us;
-	double told_s; /* then: own work of its worker beyond the median of its peers */
+	double told_s; /* ls_finding_told, of one from before a restart */
 	bool born; /* there from the first judged step */
 	bool gradual; /* it came little by little */
 	double slope_s; /* of a job: so much longer each step, while it climbs */
@@ -139,6 +153,7 @@ struct ls_finding {
 const char *ls_finding_kind_name(unsigned kind);
 const char *ls_finding_scope_name(unsigned scope);
 const char *ls_finding_status_name(unsigned status);
+const char *ls_finding_reason_name(unsigned reason);
 const char *ls_severity_name(unsigned severity);
 
 /*
@@ -158,7 +173,7 @@ bool ls_finding_same_subject(const struct ls_finding *a, const struct ls_finding
 /* Is it open now (reopened counts)? */
 bool ls_finding_is_open(const struct ls_finding *f);
 
-/* Is all that is known of it from before a restart? */
+/* Is all that is known of it from before a restart, of the collector or the job? */
 static inline bool
 ls_finding_is_stored(const struct ls_finding *f)
 {
@@ -173,6 +188,9 @@ enum ls_severity ls_finding_severity(double slowdown);
  * diagnosed since, only what can have changed: status, times and last step.
  */
 int ls_finding_render(struct ls_finding *f) LS_MUSTCHECK;
+
+/* Own work of its worker beyond the median of its peers, as its JSON says; NaN: it does not. */
+double ls_finding_told(const json_t *json);
 
 /* Reads back what ls_finding_render wrote; keeps a reference to `json`. -LS_EPARSE. */
 int ls_finding_parse(const json_t *json, struct ls_finding *ret_finding) LS_MUSTCHECK;

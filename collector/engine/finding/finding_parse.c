@@ -153,9 +153,8 @@ finding_parse_episodes(const json_t *json, struct ls_finding *f)
 	return json_array_remove(f->episodes, n - 1) == 0 ? 0 : -LS_EPARSE;
 }
 
-/* Own work of a worker beyond the median of its peers, as the finding told it; NaN: it did not. */
-static double
-finding_parse_told(const json_t *json)
+double
+ls_finding_told(const json_t *json)
 {
 	const json_t *row;
 	size_t i;
@@ -180,6 +179,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	const json_t *seen = json_object_get(json, "persistence");
 	const json_t *impact = json_object_get(json, "impact");
 	const json_t *from = json_object_get(json, "provenance");
+	int reason = finding_get_enum(json, "cleared_reason", ls_finding_reason_name);
 	struct ls_finding f = { .slowest_ratio = NAN, .clock_err_s = NAN };
 
 	if (json_integer_value(json_object_get(json, "schema_version")) != 1 ||
@@ -201,7 +201,9 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	f.detected_us = finding_get_time(json, "first_detected_at");
 	f.updated_us = finding_get_time(json, "updated_at");
 	f.cleared_us = finding_get_time(json, "cleared_at");
-	f.job_ended = finding_is_text(json, "cleared_reason", "job_ended");
+	f.reason = reason < 0 ? LS_REASON_CALM : (enum ls_finding_reason)reason;
+	f.waits = finding_is_text(json_object_get(json, "data_quality"), "reference",
+		LS_FINDING_WAITS);
 	f.last_step = (uint64_t)json_integer_value(json_object_get(json, "last_step"));
 	f.accounted_step = f.last_step;
 	f.reopened = (uint32_t)json_integer_value(json_object_get(seen, "reopened"));
@@ -209,7 +211,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	f.blame_s = finding_get_number(impact, "blame_s");
 	f.slowdown = finding_get_number(impact, "slowdown_ratio");
 	f.chip_hours = finding_get_number(impact, "chip_hours_lost_total");
-	f.told_s = finding_parse_told(json);
+	f.told_s = ls_finding_told(json);
 	f.share = finding_get_number(impact, "share_ratio");
 	if (!(f.share >= 0 && f.share <= 1))
 		f.share = 0;

@@ -101,6 +101,27 @@ ls_findings_reopens(const struct ls_finding *last, int64_t now_us)
 	return last != NULL && now_us - last->cleared_us < LS_ENGINE_US(LS_REOPEN_S);
 }
 
+/* The last finding about a subject goes on, with another episode; false: it is another by now. */
+static bool
+findings_again(struct ls_finding *last, int64_t now_us)
+{
+	if (last->waits)
+		last->cleared_us = last->updated_us;
+	if (!ls_findings_reopens(last, now_us) || ls_finding_end_episode(last) != 0)
+		return false;
+	if (!last->waits) {
+		last->status = LS_FINDING_REOPENED;
+		last->reopened++;
+	}
+	last->reason = LS_REASON_CALM;
+	last->part_of[0] = '\0';
+	last->ended_us = last->cleared_us;
+	last->ended_since_step = last->since_step;
+	last->ended_since_us = last->since_us;
+	last->cleared_us = 0;
+	return true;
+}
+
 /* Appends a new finding for the subject, or takes up the last one. NULL: no room. */
 static struct ls_finding *
 findings_take(struct ls_engine *e, struct ls_finding *last,
@@ -108,15 +129,7 @@ findings_take(struct ls_engine *e, struct ls_finding *last,
 {
 	struct ls_finding f = *subject;
 
-	if (ls_findings_reopens(last, now_us) && ls_finding_end_episode(last) == 0) {
-		last->status = LS_FINDING_REOPENED;
-		last->job_ended = false;
-		last->part_of[0] = '\0';
-		last->reopened++;
-		last->ended_us = last->cleared_us;
-		last->ended_since_step = last->since_step;
-		last->ended_since_us = last->since_us;
-		last->cleared_us = 0;
+	if (last != NULL && findings_again(last, now_us)) {
 		last->scope = subject->scope; /* a rank's may be its host's now */
 		return last;
 	}
@@ -143,7 +156,7 @@ findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
 	f->since_us = t_us;
 	f->since_chip_hours = f->chip_hours;
 	f->accounted_step = step > 0 ? step - 1 : 0;
-	if (n > 0 && t_us <= f->ended_us) { /* it was not over */
+	if (n > 0 && !f->waits && t_us <= f->ended_us) { /* it was not over */
 		if (f->ended_since_us < t_us) {
 			f->since_step = f->ended_since_step;
 			f->since_us = f->ended_since_us;
@@ -154,14 +167,22 @@ findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
 			json_number_value(json_object_get(last, "chip_hours_lost"));
 		ls_ignore(json_array_remove(f->episodes, n - 1));
 	}
-	if (f->reopened == 0 || t_us < f->onset_us) {
+	if (n == 0 || t_us < f->onset_us) {
 		f->onset_step = step;
 		f->onset_us = t_us;
 	}
 	f->cost_steps = f->cost_sum_s = 0;
+	f->waits = false;
 	f->born = f->gradual = f->intermittent = false;
 	f->slope_s = 0;
 	f->uncertainty_steps = uncertainty_steps;
+}
+
+void
+ls_findings_go_on(struct ls_finding *f, uint64_t step, int64_t t_us, int64_t now_us)
+{
+	if (findings_again(f, now_us))
+		findings_begin(f, step, t_us, f->uncertainty_steps);
 }
 
 struct ls_finding *
@@ -174,12 +195,13 @@ ls_findings_claim(struct ls_engine *e, const struct ls_finding *subject, uint64_
 	*ret_event = "updated";
 	if (f != NULL && ls_findings_is_known(f, now_us))
 		return NULL;
-	if (f != NULL && ls_finding_is_open(f))
+	if (f != NULL && ls_finding_is_open(f) && !f->waits)
 		return f;
 	f = findings_take(e, f, subject, now_us);
 	if (f == NULL)
 		return NULL;
-	*ret_event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
+	if (!f->waits)
+		*ret_event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
 	findings_begin(f, step, t_us, uncertainty_steps);
 	return f;
 }
@@ -280,6 +302,7 @@ ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step,
 	if (ls_findings_is_known(f, now_us))
 		return;
 	f->status = LS_FINDING_CLEARED;
+	f->waits = false;
 	f->cleared_us = now_us;
 	if (step > f->last_step)
 		f->last_step = step;
@@ -295,8 +318,18 @@ ls_findings_part_of(struct ls_engine *e, struct ls_finding *f,
 		ls_findings_tell(e, f, "updated", now_us);
 }
 
+/* May it hold in the next attempt, too? Not a standstill, nor what is compared with the attempt's own past. */
+static bool
+findings_outlives(const struct ls_finding *f)
+{
+	return f->scope != LS_SCOPE_JOB && f->way != LS_WAY_STAGE &&
+		(f->kind == LS_KIND_STRAGGLER || f->kind == LS_KIND_IMBALANCE ||
+			f->kind == LS_KIND_PERIODIC);
+}
+
 void
-ls_findings_clear_job(struct ls_engine *e, struct ls_job *j, bool ended, int64_t now_us)
+ls_findings_clear_job(struct ls_engine *e, struct ls_job *j,
+	enum ls_finding_reason reason, int64_t now_us)
 {
 	for (size_t i = 0; i < e->finding_count; i++) {
 		struct ls_finding *f = &e->findings[i];
@@ -304,7 +337,38 @@ ls_findings_clear_job(struct ls_engine *e, struct ls_job *j, bool ended, int64_t
 		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0 ||
 			ls_findings_is_known(f, now_us))
 			continue;
-		f->job_ended = ended;
-		ls_findings_clear(e, f, f->last_step, now_us);
+		if (reason != LS_REASON_ATTEMPT_ENDED || !findings_outlives(f)) {
+			f->reason = reason;
+			ls_findings_clear(e, f, f->last_step, now_us);
+		} else if (
+			!f->waits) { /* from now on as after a restart of the collector */
+			f->told_s = ls_finding_told(f->json);
+			f->diagnosis.count = 0;
+			f->waits = true;
+			ls_findings_tell(e, f, "updated", now_us);
+		}
+	}
+}
+
+void
+ls_findings_expire(struct ls_engine *e, int64_t now_us)
+{
+	for (size_t i = 0; i < e->finding_count; i++) {
+		struct ls_finding *f = &e->findings[i];
+		const struct ls_job *j =
+			f->waits ? ls_engine_find_job(e, f->who.job) : NULL;
+		int64_t until_us = f->updated_us + LS_ENGINE_US(LS_REOPEN_S),
+			ended_us = INT64_MAX;
+
+		if (j != NULL && j->gone == j->count) /* nobody is left */
+			ended_us = LS_ENGINE_US(LS_ADVICE_RESTART_S) +
+				(j->last_us > f->updated_us ? j->last_us
+							    : f->updated_us);
+		if (!f->waits || (now_us < until_us && now_us < ended_us))
+			continue;
+		f->reason = ended_us < until_us ? LS_REASON_JOB_ENDED
+						: LS_REASON_NOT_MEASURED;
+		ls_findings_clear(e, f, f->last_step,
+			ended_us < until_us ? ended_us : until_us);
 	}
 }

@@ -30,12 +30,16 @@ bool ls_findings_is_known(const struct ls_finding *f, int64_t now_us);
 
 /*
  * The finding about a subject, to be filled in and told (*ret_event): an open one; or one that begins with
- * this step, and within how many steps that is known: the last one again, if it was cleared less than 24 h
- * ago, or a new one. The next cost counts from there. NULL: storage has told it already, or no room.
+ * this step, and within how many steps that is known: the last one again, if it waits or was cleared less than
+ * 24 h ago, or a new one. The next cost counts from there. NULL: storage has told it already, or no room.
  */
 struct ls_finding *ls_findings_claim(struct ls_engine *e,
 	const struct ls_finding *subject, uint64_t step, int64_t t_us,
 	uint32_t uncertainty_steps, int64_t now_us, const char **ret_event);
+
+/* One that waits holds in this attempt, too: its next episode begins with this step. */
+void ls_findings_go_on(struct ls_finding *f, uint64_t step, int64_t t_us,
+	int64_t now_us);
 
 /* Is it time to tell its numbers again? Not if storage has told it already. */
 bool ls_findings_is_due(const struct ls_finding *f, uint64_t step, int64_t now_us);
@@ -84,8 +88,11 @@ void ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step,
 void ls_findings_part_of(struct ls_engine *e, struct ls_finding *f,
 	const struct ls_finding *whole, int64_t now_us);
 
-/* Clears every open finding of a job: a new attempt began, or it ended. */
-void ls_findings_clear_job(struct ls_engine *e, struct ls_job *j, bool ended,
-	int64_t now_us);
+/* Clears every open finding of a job. Where only its attempt is over, those about workers wait for the next. */
+void ls_findings_clear_job(struct ls_engine *e, struct ls_job *j,
+	enum ls_finding_reason reason, int64_t now_us);
+
+/* Clears those that have waited for too long: for a job to begin again, or to be measured at all. */
+void ls_findings_expire(struct ls_engine *e, int64_t now_us);
 
 #endif

@@ -13,6 +13,7 @@
 #include "collector/engine/finding/judge_group.h"
 #include "collector/engine/finding/judge_identity.h"
 #include "collector/engine/finding/judge_job.h"
+#include "collector/engine/finding/judge_life.h"
 #include "collector/engine/finding/judge_net.h"
 #include "collector/engine/finding/judge_slow.h"
 #include "collector/engine/finding/judge_stage.h"
@@ -23,9 +24,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* rotations that are waited for after a restart: half as many events take twice the steps */
-#define JUDGE_ROTATION_ROUNDS (1 / LS_HALF)
 
 /* Twice the room for rows that are kept, up to LS_LIVE_STEPS; without memory it stays as it is. */
 static void
@@ -134,48 +132,6 @@ judge_choose_subject(struct ls_engine *e, struct ls_job *j, struct ls_suspect wh
 		ls_judge_net_choose(e, j, who.at, now_us);
 	else if (!j->replica.on)
 		ls_judge_group_choose(e, j, who.at, step, now_us);
-}
-
-/*
- * How much of the slowdown that a finding reported before a restart still exists, as a ratio;
- * NaN: not measured (yet). The steps from before its onset may be gone, and then no detector
- * can see it, so it is compared with what was reported. A worker: its own work against its
- * peers. All else: the step time. What comes in single steps only is missed for certain after
- * LS_DETECT_STALL_FINDING pauses: one is so long by chance as rarely as stalls are found by
- * chance, and a period is found in fewer. A rotation reported the steps that all its events
- * take: if half of them still come, they take twice as many.
- */
-static double
-judge_share(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_finding *f, int64_t now_us)
-{
-	const struct ls_engine_worker *w = ls_job_worker(e, j, &f->who);
-	const struct ls_detect_worker *d =
-		w == NULL ? NULL : &j->detect.worker[w->slot];
-	double share = NAN;
-	struct ls_gathered g;
-
-	if (f->diagnosis.count > 0) /* told by this engine */
-		return 0;
-	if (f->detector >= LS_DETECT_STALLS &&
-		((d != NULL && d->stalls) ||
-			(double)j->detect.judged < LS_DETECT_WARM +
-					(f->detector == LS_DETECT_ROTATING
-							? JUDGE_ROTATION_ROUNDS
-							: LS_DETECT_STALL_FINDING) *
-						f->uncertainty_steps))
-		return NAN;
-	if (f->comm || (f->scope != LS_SCOPE_HOST && f->scope != LS_SCOPE_RANK))
-		return f->blame_s > 0 ? (j->detect.step_s - f->without_s) / f->blame_s
-				      : 0;
-	if (d == NULL || !(f->told_s > 0))
-		return 0;
-	ls_evidence_gather(e, j, (struct ls_suspect){ .at = w->slot },
-		&(struct ls_detect_channel){ 0 }, now_us, &g); /* the newest steps */
-	for (size_t i = 0; i < g.count; i++)
-		if (g.rows[i].signal == LS_SIGNAL_OWN)
-			share = (g.rows[i].subject - g.rows[i].p50) / f->told_s;
-	return share;
 }
 
 /*
@@ -290,7 +246,7 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		: &j->detect.worker[who.at].channel[kind];
 	struct ls_finding subject = judge_subject(e, j, who);
 	struct ls_finding *f = ls_findings_last(e, &subject);
-	bool fresh = f == NULL || !ls_finding_is_open(f), goes_on;
+	bool fresh = f == NULL || !ls_finding_is_open(f) || f->waits, goes_on;
 	uint64_t accounted = f == NULL ? 0 : f->accounted_step;
 	const char *event;
 
@@ -343,6 +299,8 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	struct ls_finding subject = judge_subject(e, j, who);
 	struct ls_finding *f = ls_findings_open(e, &subject);
 
+	if (f != NULL && f->waits)
+		return judge_open(e, j, who, kind, step, now_us);
 	if (f != NULL && kind == LS_DETECT_STALLS && f->detector == kind)
 		f->stalls =
 			ch->ep; /* also of one that is not told of by itself: the next ones may go on from here */
@@ -437,76 +395,6 @@ judge_channels(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 			judge_open(e, j, who, (enum ls_detect_kind)k, step, now_us);
 	if (was != 0 && is == 0)
 		judge_end(e, j, who, step, now_us);
-}
-
-/* The worker of a finding about a replica, whose steps and chips are its own. Else NULL. */
-static const struct ls_engine_worker *
-judge_replica(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_finding *f)
-{
-	return f->replica ? ls_job_worker(e, j, &f->who) : NULL;
-}
-
-/*
- * Open findings of this job that no channel holds up any more: taken over from storage,
- * and not true any more since the detectors have learned again, or of a rank that moved
- * to another host. What still holds by half goes on, and so does its cost.
- */
-static void
-judge_orphans(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
-{
-	if (j->detect.judged < 2 * LS_DETECT_WARM ||
-		j->detect.judged % LS_FINDING_UPDATE_STEPS != 0)
-		return;
-	for (size_t i = 0; i < e->finding_count; i++) {
-		struct ls_finding *f = &e->findings[i];
-		const struct ls_engine_worker *w = judge_replica(e, j, f);
-		double share;
-
-		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0 ||
-			ls_findings_is_known(f, now_us) || ls_arbiter_holds(e, j, f))
-			continue;
-		share = judge_share(e, j, f, now_us);
-		if (share >= LS_HALF) {
-			ls_findings_account(f, fmin(share, 1) * f->blame_s,
-				w != NULL ? w->info.chips : ls_job_chips(e, j),
-				w != NULL ? ls_replica_step(j, w->slot) : step);
-			f->last_step = f->accounted_step;
-		}
-		if (share < LS_HALF)
-			ls_findings_clear(e, f, step, now_us);
-		else
-			ls_findings_tell(e, f, "updated", now_us);
-	}
-}
-
-/* Steps without a record are not charged to what was found before a restart. Rows may be of
- * each k-th step: then the next one is due as many steps later as the newest was. */
-static void
-judge_skip(struct ls_engine *e, const struct ls_job *j, const struct ls_row *row)
-{
-	size_t n = j->live_count;
-	uint64_t newest = n > 0 ? ls_job_row(j, n - 1)->row.step : 0,
-		 due = n > 1 ? 2 * newest - ls_job_row(j, n - 2)->row.step : newest + 1;
-
-	for (size_t i = 0; i < e->finding_count && row->step > due; i++) {
-		struct ls_finding *f = &e->findings[i];
-		const struct ls_engine_worker *w = judge_replica(e, j, f);
-		uint64_t step = row->step, last = due - 1;
-
-		if (f->diagnosis.count > 0 || strcmp(f->who.job, j->name) != 0 ||
-			f->replica != j->replica.on || (f->replica && w == NULL))
-			continue;
-		if (w != NULL) {
-			step = w->slot < row->cell_count && row->cells[w->slot].present
-				? row->cells[w->slot].own_step
-				: 0;
-			last = ls_replica_step(j, w->slot);
-		}
-		last = last > f->accounted_step ? last : f->accounted_step;
-		if (step > last + 1)
-			f->accounted_step += step - 1 - last;
-	}
 }
 
 /* When a worker came, on a line where later is more; false: not known. */
@@ -606,7 +494,9 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 
 	if (e->reference != NULL && j->detect.judged == 0)
 		ls_reference_job(e, j, row->step);
-	judge_skip(e, j, row);
+	if (j->names_wait)
+		ls_reference_names(e, j, row->step);
+	ls_judge_life_row(e, j, row);
 	judge_blame(j, row, &kept.totals);
 	ls_judge_order(e, j, &kept.totals);
 	apart = ls_judge_is_apart(e, j, row, &kept.totals);
@@ -658,7 +548,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 		ls_judge_slow(e, j, now_us);
 		ls_judge_job(e, j, &kept, now_us);
 	}
-	judge_orphans(e, j, j->replica.on ? 0 : row->step, now_us);
+	ls_judge_life(e, j, j->replica.on ? 0 : row->step, now_us);
 	if (j->live_count > 0)
 		ls_replica_watch(e, j, &ls_job_row(j, j->live_count - 1)->row, now_us);
 }

@@ -20,10 +20,8 @@ static const enum ls_group_way judge_group_ways[] = { LS_WAY_SLICE, LS_WAY_RACK,
 	LS_WAY_SHARD, LS_WAY_HOST };
 #define JUDGE_GROUP_WAYS (sizeof(judge_group_ways) / sizeof(judge_group_ways[0]))
 
-/* Mean excess of a suspected worker; 0 of any other; NaN of one that did
- * not report. */
-static double
-judge_group_excess(const struct ls_job *j, size_t slot)
+double
+ls_judge_group_excess(const struct ls_job *j, size_t slot)
 {
 	const struct ls_detect_worker *w = &j->detect.worker[slot];
 	const struct ls_detect_channel *ch = &w->channel[LS_DETECT_CHRONIC];
@@ -69,14 +67,14 @@ judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot,
 static enum ls_group_way
 judge_group_told(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
-	double excess_s = judge_group_excess(j, slot);
+	double excess_s = ls_judge_group_excess(j, slot);
 
 	for (size_t i = 0; i < j->count; i++) {
 		unsigned way = j->detect.worker[i].way;
 
 		if (i != slot && way != LS_WAY_NONE &&
 			ls_job_same_group(e, j, i, slot) &&
-			!(LS_HALF * excess_s > judge_group_excess(j, i)))
+			!(LS_HALF * excess_s > ls_judge_group_excess(j, i)))
 			return (enum ls_group_way)way;
 	}
 	return LS_WAY_NONE;
@@ -124,7 +122,7 @@ ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, uint64
 	bool told = way != LS_WAY_NONE;
 
 	if (!told)
-		way = judge_group_test(e, j, slot, judge_group_excess);
+		way = judge_group_test(e, j, slot, ls_judge_group_excess);
 	judge_group_move(e, j, slot, way, step, now_us);
 	if (!told && way != LS_WAY_NONE)
 		judge_group_take(e, j, slot, step, now_us);
@@ -161,7 +159,7 @@ static double
 judge_group_drift(const struct ls_job *j, size_t slot)
 {
 	return judge_group_grown(j, slot) + fmax(j->detect.worker[slot].shift_s, 0) +
-		judge_group_excess(j, slot);
+		ls_judge_group_excess(j, slot);
 }
 
 /* Does worker `slot` drift by more than the drifts of the others of its way differ? */
@@ -225,13 +223,13 @@ ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t n
 		const struct ls_detect_worker *w = &j->detect.worker[i];
 
 		if (w->found == 0 || w->way != LS_WAY_NONE ||
-			!(judge_group_excess(j, i) > most))
+			!(ls_judge_group_excess(j, i) > most))
 			continue;
-		most = judge_group_excess(j, i);
+		most = ls_judge_group_excess(j, i);
 		worst = i;
 	}
 	if (worst == SIZE_MAX ||
-		judge_group_test(e, j, worst, judge_group_excess) == LS_WAY_NONE)
+		judge_group_test(e, j, worst, ls_judge_group_excess) == LS_WAY_NONE)
 		return SIZE_MAX;
 	ls_judge_group_choose(e, j, worst, step, now_us);
 	return worst;

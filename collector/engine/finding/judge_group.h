@@ -15,6 +15,9 @@
 
 #include "collector/engine/engine_state.h"
 
+/* Mean excess of a suspected worker; 0 of any other; NaN of one that did not report. */
+double ls_judge_group_excess(const struct ls_job *j, size_t slot);
+
 /* Is anything found of a worker? */
 bool ls_judge_is_found(const struct ls_job *j, size_t slot);
 

@@ -162,7 +162,7 @@ ls_roster_yield(struct ls_engine *e, int64_t now_us)
 	j = roster_quietest_job(e, 1, !full);
 	if (j == NULL)
 		return;
-	ls_findings_clear_job(e, j, false, now_us);
+	ls_findings_clear_job(e, j, LS_REASON_NOT_MEASURED, now_us);
 	roster_release_workers(e, j);
 	roster_reset_job(j);
 	j->attempt = -1;
@@ -177,7 +177,7 @@ roster_retire_job(struct ls_engine *e, int64_t now_us)
 
 	if (oldest == NULL)
 		return NULL;
-	ls_findings_clear_job(e, oldest, false, now_us);
+	ls_findings_clear_job(e, oldest, LS_REASON_NOT_MEASURED, now_us);
 	roster_release_workers(e, oldest);
 	ls_index_remove(&e->job_index, ls_index_hash_text(oldest->name),
 		(uint32_t)(oldest - e->jobs));
@@ -611,7 +611,7 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, const struct ls_worker_inf
 	}
 	/* what storage told of the job is not of an attempt before */
 	if (j->attempt >= 0)
-		ls_findings_clear_job(e, j, false, now_us);
+		ls_findings_clear_job(e, j, LS_REASON_ATTEMPT_ENDED, now_us);
 	roster_release_workers(e, j);
 	roster_reset_job(j);
 	j->attempt = attempt;

@@ -100,7 +100,7 @@ LS_TEST_LOOP(all, a_finding_is_known_again_in_the_steps_read_back, 0, 2)
 
 	ck_assert_int_eq(ls_engine_reference(job->engine, job->now_us, &bytes, &len),
 		0);
-	ck_assert_uint_le(len, 65 * 96 + 40);
+	ck_assert_uint_le(len, 65 * 112 + 40);
 	next = again(job, _i == 0 ? NULL : bytes, len);
 	while (next->event_count == 0 && steps < 100) {
 		fake_job_run(next, 1);
@@ -212,7 +212,7 @@ LS_TEST_LOOP(all, numbers_that_cannot_be_are_as_if_not_kept, 0, 8)
 	size_t len;
 
 	bytes = kept = kept_of(job, &len);
-	memcpy(bytes + 40 + (of_job ? 8 : 96 + 8 + 6 * 8), &wrong[_i % 4], 8);
+	memcpy(bytes + 40 + (of_job ? 8 : 112 + 8 + 6 * 8), &wrong[_i % 4], 8);
 	sum = ls_hash(LS_HASH_START, bytes + 24, len - 24);
 	memcpy(bytes + 16, &sum, 8);
 	ck_assert_int_eq(
@@ -461,6 +461,96 @@ LS_TEST(all, attempts_of_others_teach_nothing)
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
 	free(other->workers);
 	free(other);
+	fake_job_free(job);
+}
+
+/* Host 5 is 3 % slower from step 600 on, and is named. Its collector starts again after step 1200 and reads so many steps
+ * back: too few to name it again, those from before it was slow, too, or none. */
+static const size_t backs[] = { 33, 100, 620, 0 };
+
+static struct fake_job *
+named_again(size_t back, bool kept, struct fake_job *job)
+{
+	struct fake_job *next = fake_job_on(NULL, job->name, 16);
+	json_t *f;
+	void *bytes;
+	size_t len;
+
+	job->workers[5].slow = 1.03;
+	fake_job_run(job, 600);
+	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
+	bytes = kept_of(job, &len);
+	fake_job_run(job, 20);
+	f = fake_job_finding(job, 0);
+	ck_assert_int_eq(ls_engine_seed_finding(next->engine, f), 0);
+	json_decref(f);
+	if (kept)
+		ck_assert_int_eq(
+			ls_engine_reference_load(next->engine, bytes, len, job->now_us),
+			0);
+	free(bytes);
+	ls_engine_patience(next->engine, LS_SCALES_PATIENCE_S);
+	next->own_s = job->own_s;
+	next->collective_s = job->collective_s;
+	while (next->step < job->step - back) {
+		next->workers[5].slow = next->step >= 600 ? 1.03 : 1;
+		fake_job_make(next);
+	}
+	fake_job_declare(next);
+	while (next->step < job->step) {
+		next->workers[5].slow = next->step >= 600 ? 1.03 : 1;
+		fake_job_run(next, 1);
+	}
+	next->workers[5].slow = 1.03;
+	if (back > 0)
+		ls_engine_restored(next->engine, next->now_us);
+	return next;
+}
+
+static bool
+is_known(const struct fake_job *job)
+{
+	json_t *f = fake_job_finding(job, 0);
+	bool known = !json_is_string(ls_json_at(f, "data_quality", "reference")) &&
+		strcmp(ls_json_text_at(f, "status", NULL), "open") == 0;
+
+	json_decref(f);
+	return known;
+}
+
+/* As without the restart: it is found again, and is over within as many steps. */
+LS_TEST_EACH(all, who_was_named_is_named_after_a_restart, backs)
+{
+	struct fake_job *job = first_attempt(1), *next;
+	size_t steps[2] = { 0 };
+
+	next = named_again(backs[_i], true, job);
+	fake_job_run(next, 200);
+	fake_job_run(job, 200);
+	ck_assert(is_known(next));
+	next->workers[5].slow = job->workers[5].slow = 1;
+	for (; is_known(next); steps[0]++)
+		fake_job_run(next, 1);
+	for (; is_known(job); steps[1]++)
+		fake_job_run(job, 1);
+	ck_assert_uint_eq(fake_job_told(next, "cleared"), 1);
+	ck_assert_uint_le(steps[0], steps[1] + 32);
+	ck_assert_uint_ge(steps[0] + 32, steps[1]);
+	fake_job_free(next);
+	fake_job_free(job);
+}
+
+/* The fault ends while the collector is down: over, and not opened again. */
+LS_TEST_EACH(all, who_was_named_and_is_as_before_is_over, backs)
+{
+	struct fake_job *job = first_attempt(1), *next;
+
+	next = named_again(backs[_i], true, job);
+	next->workers[5].slow = 1;
+	fake_job_run(next, 600);
+	ck_assert_uint_eq(fake_job_told(next, "cleared"), 1);
+	ck_assert_uint_eq(fake_job_told(next, "reopened"), 0);
+	fake_job_free(next);
 	fake_job_free(job);
 }
 

@@ -450,7 +450,7 @@ LS_TEST(all, why_it_was_cleared_is_read_back_and_goes_when_it_is_open_again)
 	ck_assert_str_eq(text_at(f.json, "cleared_reason"), "part_of");
 	ck_assert_int_eq(ls_finding_parse(f.json, &g), 0);
 	ck_assert_str_eq(g.part_of, "F-7QWE");
-	ck_assert(!g.job_ended);
+	ck_assert_uint_eq(g.reason, LS_REASON_CALM);
 	ck_assert_int_eq(ls_finding_render(&g), 0);
 	ck_assert_str_eq(text_at(g.json, "part_of"), "F-7QWE");
 	g.status = LS_FINDING_REOPENED;

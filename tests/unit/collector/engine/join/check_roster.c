@@ -14,7 +14,7 @@
 
 LS_CASE(attempts);
 
-LS_TEST(attempts, new_attempt_clears_and_begins_anew)
+LS_TEST(attempts, new_attempt_begins_anew)
 {
 	struct fake_job *job = fake_job_new(8);
 	uint32_t old;
@@ -26,8 +26,8 @@ LS_TEST(attempts, new_attempt_clears_and_begins_anew)
 	old = job->workers[0].handle;
 	job->attempt = 1;
 	fake_job_declare(job);
-	ck_assert_uint_eq(fake_job_stats(job).findings_open, 0);
-	ck_assert_str_eq(job->events[job->event_count - 1].event, "cleared");
+	ck_assert_uint_eq(fake_job_stats(job).findings_open, 1);
+	ck_assert_str_eq(job->events[job->event_count - 1].event, "updated");
 	ck_assert_int_eq(ls_engine_record(job->engine, old, &job->workers[0].record,
 				 job->now_us),
 		-LS_EUNKNOWN);

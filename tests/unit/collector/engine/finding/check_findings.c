@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+
+#include "collector/engine/engine.h"
+#include "collector/engine/params.h"
+#include "tests/support/fake_job.h"
+#include "tests/support/harness.h"
+#include "tests/support/json_at.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Who is slow in a job of 16 hosts, racks of four: host 5, or its rack. */
+static void
+slow(struct fake_job *job, bool rack, double factor)
+{
+	for (size_t i = rack ? 4 : 5; i < (rack ? 8 : 6); i++)
+		job->workers[i].slow = factor;
+}
+
+/* Steps of a second, as the product judges them, of which the first 600 are usual. */
+static struct fake_job *
+usual(bool rack, double factor)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", 16);
+
+	ls_engine_patience(job->engine, LS_SCALES_PATIENCE_S);
+	job->own_s = 0.8;
+	job->collective_s = 0.2;
+	job->in_rack = rack ? 4 : 0;
+	fake_job_declare(job);
+	slow(job, rack, factor);
+	fake_job_run(job, 600);
+	ck_assert_uint_eq(job->event_count, 0);
+	return job;
+}
+
+/* Found 300 steps later. */
+static struct fake_job *
+found(bool rack)
+{
+	struct fake_job *job = usual(rack, 1);
+
+	slow(job, rack, 1.1);
+	fake_job_run(job, 300);
+	ck_assert_uint_eq(fake_job_stats(job).findings_open, 1);
+	job->event_count = 0;
+	return job;
+}
+
+/* All processes end in this way, and two minutes pass. */
+static void
+end(struct fake_job *job, enum ls_end_how how)
+{
+	for (size_t i = 0; i < job->count; i++)
+		ls_engine_end(job->engine, job->workers[i].handle, how, job->now_us);
+	job->now_us += 120000000;
+	ls_engine_advance(job->engine, job->now_us);
+}
+
+/* The next attempt begins, from a checkpoint 200 steps back. */
+static void
+next(struct fake_job *job)
+{
+	job->attempt++;
+	job->step -= 200;
+	fake_job_declare(job);
+}
+
+static void
+check_text(const struct fake_job *job, const char *a, const char *b, const char *want)
+{
+	json_t *f = fake_job_finding(job, 0);
+	const char *text = json_string_value(b == NULL ? json_object_get(f, a)
+						       : ls_json_at(f, a, b));
+
+	ck_assert_str_eq(text == NULL ? "" : text, want);
+	json_decref(f);
+}
+
+static size_t
+episodes(const struct fake_job *job)
+{
+	json_t *f = fake_job_finding(job, 0);
+	size_t n = json_array_size(json_object_get(f, "episodes"));
+
+	json_decref(f);
+	return n;
+}
+
+/* What the finding says of itself, but its status, times and data quality. */
+static char *
+essence(const struct fake_job *job)
+{
+	static const char *const keys[] = { "id", "kind", "severity", "title", "onset",
+		"subject", "evidence", "hypotheses", "impact", "actions" };
+	json_t *f = fake_job_finding(job, 0), *e = json_object();
+	char *text;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		json_object_set(e, keys[i], json_object_get(f, keys[i]));
+	text = json_dumps(e, JSON_SORT_KEYS);
+	json_decref(e);
+	json_decref(f);
+	return text;
+}
+
+LS_CASE(attempts);
+
+/* A crash and a restart (0), or an attempt that takes another's place (1), of a host (0, 1) or a rack (2, 3): the finding
+ * says what it said, until the next attempt shows that it holds. Then that costs as much a step as before. */
+LS_TEST_LOOP(attempts, finding_goes_on_in_the_next_attempt, 0, 4)
+{
+	struct fake_job *job = found(_i >= 2);
+	char *was = essence(job), *is;
+	double cost = fake_job_cost(job, 0);
+
+	if (_i % 2 == 0)
+		end(job, LS_END_CRASHED);
+	next(job);
+	fake_job_run(job, 60);
+	is = essence(job);
+	ck_assert_str_eq(is, was);
+	check_text(job, "status", NULL, "open");
+	check_text(job, "data_quality", "reference", "before_attempt");
+	ck_assert_uint_eq(episodes(job), 0);
+	fake_job_run(job, 240);
+	check_text(job, "status", NULL, "open");
+	ck_assert_uint_eq(fake_job_told(job, "updated"), job->event_count);
+	ck_assert_uint_eq(fake_job_stats(job).findings_total, 1);
+	ck_assert_uint_eq(episodes(job), 2);
+	ck_assert_double_eq_tol(fake_job_cost(job, 0) / cost, 2, 0.25);
+	free(was);
+	free(is);
+	fake_job_free(job);
+}
+
+/* As before in the next attempt, of whose program all steps take 6 % longer (1, 3): over, and nothing was added. */
+LS_TEST_LOOP(attempts, finding_is_over_when_the_next_attempt_is_as_before, 0, 4)
+{
+	struct fake_job *job = found(_i >= 2);
+	double cost = fake_job_cost(job, 0);
+
+	end(job, LS_END_CRASHED);
+	next(job);
+	slow(job, _i >= 2, 1);
+	job->own_s *= _i % 2 == 1 ? 1.06 : 1;
+	fake_job_run(job, 600);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	ck_assert_uint_eq(fake_job_told(job, "reopened"), 0);
+	check_text(job, "cleared_reason", NULL, "");
+	ck_assert_double_eq(fake_job_cost(job, 0), cost);
+	fake_job_free(job);
+}
+
+/* The host is 3 % slower by nature, and 5.5 % in the first attempt (0), or in both (1). */
+LS_TEST_LOOP(attempts, slow_by_nature_is_as_before, 0, 2)
+{
+	struct fake_job *job = usual(false, 1.03);
+
+	slow(job, false, 1.055);
+	fake_job_run(job, 600);
+	ck_assert_uint_eq(fake_job_stats(job).findings_open, 1);
+	next(job);
+	slow(job, false, _i == 0 ? 1.03 : 1.055);
+	fake_job_run(job, 300);
+	check_text(job, "status", NULL, _i == 0 ? "cleared" : "open");
+	fake_job_free(job);
+}
+
+/* The next attempt runs elsewhere: soon over. */
+LS_TEST_LOOP(attempts, finding_about_a_host_that_is_not_there_is_over, 0, 2)
+{
+	struct fake_job *job = found(_i == 1);
+
+	end(job, LS_END_CRASHED);
+	job->first_host = 16;
+	job->in_rack = 0;
+	next(job);
+	slow(job, _i == 1, 1);
+	fake_job_run(job, 20);
+	check_text(job, "status", NULL, "cleared");
+	check_text(job, "cleared_reason", NULL, "moved");
+	ck_assert_uint_eq(job->event_count, 2);
+	fake_job_free(job);
+}
+
+/* Each rank moves to the host before. The finding is about the host. */
+LS_TEST(attempts, finding_follows_its_host_to_another_rank)
+{
+	struct fake_job *job = found(false);
+	json_t *f;
+
+	end(job, LS_END_CRASHED);
+	job->first_host = 1;
+	next(job);
+	slow(job, false, 1);
+	job->workers[4].slow = 1.1;
+	fake_job_run(job, 300);
+	ck_assert_uint_eq(fake_job_stats(job).findings_total, 1);
+	check_text(job, "status", NULL, "open");
+	check_text(job, "subject", "host", "h5");
+	f = fake_job_finding(job, 0);
+	ck_assert_int_eq(json_integer_value(ls_json_at(f, "subject", "rank")), 4);
+	json_decref(f);
+	fake_job_free(job);
+}
+
+/* The job has ended: at once if all went well, else when it has not begun again for as long as a restart takes. */
+LS_TEST_LOOP(attempts, findings_end_with_the_job, 0, 2)
+{
+	struct fake_job *job = found(false);
+
+	end(job, _i == 0 ? LS_END_ENDED : LS_END_FAILED);
+	check_text(job, "status", NULL, _i == 0 ? "cleared" : "open");
+	job->now_us += LS_ENGINE_US(LS_ADVICE_RESTART_S);
+	ls_engine_advance(job->engine, job->now_us);
+	check_text(job, "status", NULL, "cleared");
+	check_text(job, "cleared_reason", NULL, "job_ended");
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
+	/* it comes back within a day, and the fault has not gone */
+	next(job);
+	fake_job_run(job, 300);
+	check_text(job, "status", NULL, "reopened");
+	ck_assert_uint_eq(job->event_count - fake_job_told(job, "updated"), 2);
+	fake_job_free(job);
+}
+
+/* Each attempt crashes after 30 steps: nothing is measured, and after a day that is enough. */
+LS_TEST(attempts, crash_loop_keeps_no_finding_for_ever)
+{
+	struct fake_job *job = found(false);
+	int64_t end_us = job->now_us;
+	double cost = fake_job_cost(job, 0);
+
+	while (job->now_us < end_us + 2 * LS_ENGINE_US(LS_REOPEN_S)) {
+		end(job, LS_END_CRASHED);
+		job->attempt++;
+		fake_job_declare(job);
+		fake_job_run(job, 30);
+		if (job->now_us < end_us + LS_ENGINE_US(LS_REOPEN_S) - 200000000)
+			ck_assert_uint_eq(fake_job_stats(job).findings_open, 1);
+	}
+	check_text(job, "cleared_reason", NULL, "not_measured");
+	ck_assert_uint_eq(job->event_count, 2); /* waits, cleared */
+	ck_assert_double_eq(fake_job_cost(job, 0), cost);
+	fake_job_free(job);
+}
+
+/* Ten attempts of a job with a slow host: one finding that never changes its state. */
+LS_TEST(attempts, attempts_do_not_make_a_finding_flap)
+{
+	struct fake_job *job = found(false);
+	double cost = fake_job_cost(job, 0);
+
+	for (int i = 0; i < 10; i++) {
+		end(job, LS_END_FAILED);
+		next(job);
+		fake_job_run(job, 300);
+	}
+	ck_assert_uint_eq(fake_job_told(job, "updated"), job->event_count);
+	ck_assert_uint_eq(episodes(job), 11);
+	ck_assert_double_eq_tol(fake_job_cost(job, 0) / cost, 11, 0.5);
+	fake_job_free(job);
+}
+
+/* All steps take longer (0), or nobody comes out of a collective (1): that is compared with the attempt itself. */
+LS_TEST_LOOP(attempts, what_concerns_the_job_ends_with_the_attempt, 0, 2)
+{
+	struct fake_job *job = fake_job_new(8);
+
+	fake_job_run(job, 400);
+	if (_i == 0)
+		for (size_t i = 0; i < 8; i++)
+			job->workers[i].slow = 1.1;
+	else
+		for (size_t i = 0; i < 8; i++)
+			fake_job_live(job, i, LS_PHASE_COLLECTIVE, job->now_us);
+	if (_i == 0)
+		fake_job_run(job, 200);
+	else
+		for (int k = 0; k < 30; k++) {
+			job->now_us += 1000000;
+			for (size_t i = 0; i < 8; i++)
+				fake_job_live(job, i, LS_PHASE_COLLECTIVE,
+					job->now_us - (k + 1) * 1000000ll);
+			ls_engine_advance(job->engine, job->now_us);
+		}
+	check_text(job, "status", NULL, "open");
+	check_text(job, "kind", NULL, _i == 0 ? "job_slow" : "hang");
+	end(job, LS_END_CRASHED);
+	check_text(job, "cleared_reason", NULL, "attempt_ended");
+	fake_job_free(job);
+}
+
+/* The collector starts again while the finding waits: before the next attempt (0), or in it (1). */
+LS_TEST_LOOP(attempts, waiting_finding_outlives_the_collector, 0, 2)
+{
+	struct fake_job *job = found(false), *again;
+	double cost = fake_job_cost(job, 0);
+	json_t *f;
+
+	end(job, LS_END_CRASHED);
+	next(job);
+	fake_job_run(job, _i == 0 ? 0 : 60);
+	f = fake_job_finding(job, 0);
+	again = fake_job_on(NULL, "train", 16);
+	ck_assert_int_eq(ls_engine_seed_finding(again->engine, f), 0);
+	json_decref(f);
+	ls_engine_patience(again->engine, LS_SCALES_PATIENCE_S);
+	again->own_s = 0.8;
+	again->collective_s = 0.2;
+	again->attempt = job->attempt;
+	again->step = job->step;
+	again->now_us = job->now_us;
+	slow(again, false, 1.1);
+	fake_job_declare(again);
+	fake_job_run(again, 60);
+	check_text(again, "data_quality", "reference", "before_attempt");
+	ck_assert_double_eq(fake_job_cost(again, 0), cost);
+	fake_job_run(again, 240);
+	check_text(again, "status", NULL, "open");
+	ck_assert_uint_eq(fake_job_told(again, "updated"), again->event_count);
+	ck_assert_uint_eq(episodes(again), 2);
+	ck_assert_double_eq_tol(fake_job_cost(again, 0) / cost, 2, 0.3);
+	fake_job_free(again);
+	fake_job_free(job);
+}
