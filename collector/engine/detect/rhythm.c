@@ -122,7 +122,7 @@ rhythm_is_equal(const double *gap, size_t n, double ratio, double least,
 /* The period of so many gaps between events, newest first. */
 static bool
 rhythm_gaps(const struct ls_rhythm_event *const *event, size_t gaps, double step_s,
-	struct ls_rhythm_period *p)
+	struct ls_rhythm_order *p)
 {
 	double steps[RHYTHM_GAPS_MAX], seconds[RHYTHM_GAPS_MAX], span_s, span;
 
@@ -150,7 +150,7 @@ rhythm_gaps(const struct ls_rhythm_event *const *event, size_t gaps, double step
 /* The period of n events, newest first, in steps or in time; how many gaps it took. */
 static bool
 rhythm_period(const struct ls_rhythm_event *const *event, size_t n, bool in_time,
-	double step_s, struct ls_rhythm_period *p, size_t *ret_gaps)
+	double step_s, struct ls_rhythm_order *p, size_t *ret_gaps)
 {
 	*ret_gaps = in_time ? RHYTHM_GAPS_MAX : LS_RHYTHM_GAPS;
 	p->in_time = in_time;
@@ -180,10 +180,10 @@ rhythm_phase(const struct ls_rhythm_event *const *event, size_t n,
 }
 
 /* The place of a worker's period: its own, or a free one; NULL: there is none. */
-static struct ls_rhythm_period *
+static struct ls_rhythm_order *
 rhythm_place(struct ls_rhythm *r, uint32_t slot)
 {
-	struct ls_rhythm_period *room = NULL;
+	struct ls_rhythm_order *room = NULL;
 
 	for (size_t i = LS_RHYTHM_PERIODS; i-- > 0;)
 		if (r->period[i].on && r->period[i].slot == slot)
@@ -193,7 +193,7 @@ rhythm_place(struct ls_rhythm *r, uint32_t slot)
 	return room;
 }
 
-const struct ls_rhythm_period *
+const struct ls_rhythm_order *
 ls_rhythm_period_of(const struct ls_rhythm *r, size_t slot)
 {
 	for (size_t i = 0; i < LS_RHYTHM_PERIODS; i++)
@@ -207,8 +207,8 @@ static void
 rhythm_periodic(struct ls_rhythm *r, double step_s)
 {
 	const struct ls_rhythm_event *event[RHYTHM_GAPS_MAX + 1];
-	struct ls_rhythm_period p = { .on = true, .slot = rhythm_event(r, 0)->slot },
-				*known;
+	struct ls_rhythm_order p = { .on = true, .slot = rhythm_event(r, 0)->slot },
+			       *known;
 	size_t n = rhythm_alike(r, event), gaps;
 
 	if (!rhythm_period(event, n, false, step_s, &p, &gaps) &&
@@ -284,10 +284,10 @@ rhythm_newest(const struct ls_rhythm *r, bool large,
  * beside the work itself. */
 static bool
 rhythm_rotates(const struct ls_rhythm *r, const struct ls_rhythm_sample *s, bool large,
-	struct ls_rhythm_rotating *ret_rotating)
+	struct ls_rhythm_order *ret_rotating)
 {
 	const struct ls_rhythm_event *event[LS_RHYTHM_ROTATING];
-	struct ls_rhythm_rotating now = { .on = true };
+	struct ls_rhythm_order now = { .on = true };
 	size_t n = rhythm_newest(r, large, event);
 	uint32_t most;
 	double span;
@@ -318,8 +318,7 @@ rhythm_rotates(const struct ls_rhythm *r, const struct ls_rhythm_sample *s, bool
 /* What they cost since it is so, as far as the events are kept: more of them than it
  * takes to tell say it more exactly. */
 static double
-rhythm_cost(const struct ls_rhythm *r, const struct ls_rhythm_rotating *now,
-	double step_s)
+rhythm_cost(const struct ls_rhythm *r, const struct ls_rhythm_order *now, double step_s)
 {
 	uint64_t first = now->last_step;
 	double excess = 0;
@@ -337,7 +336,7 @@ rhythm_cost(const struct ls_rhythm *r, const struct ls_rhythm_rotating *now,
 static void
 rhythm_rotating(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 {
-	struct ls_rhythm_rotating now;
+	struct ls_rhythm_order now;
 
 	if (!rhythm_rotates(r, s, false, &now) && !rhythm_rotates(r, s, true, &now))
 		return;
@@ -359,7 +358,7 @@ rhythm_relax(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 	size_t n;
 
 	for (size_t i = 0; i < LS_RHYTHM_PERIODS; i++) {
-		struct ls_rhythm_period *p = &r->period[i];
+		struct ls_rhythm_order *p = &r->period[i];
 
 		if (p->on &&
 			(double)(s->event.step - p->last_step) >

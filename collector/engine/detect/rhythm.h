@@ -48,40 +48,32 @@ struct ls_rhythm_event {
 	bool large; /* by the higher bound */
 };
 
-/* A worker with a period. */
-struct ls_rhythm_period {
-	bool on, in_time; /* equal in time, not in steps */
-	/* the judge's: then the place is taken until that is over */
-	bool told;
-	uint32_t slot;
-	double steps, seconds; /* the period */
+/* An order in events: the period of a worker, or a rotation, which is others each time. */
+struct ls_rhythm_order {
+	/* told: the judge's; then the place of a period is taken until that is over */
+	bool on, told;
 	uint64_t first_step, last_step;
 	int64_t first_us;
+	enum ls_phase phase; /* of the newest events, if one phase has most of it; */
+	double phase_ratio; /* so much */
+	/* of a period: */
+	uint32_t slot;
+	bool in_time; /* equal in time, not in steps */
+	double steps, seconds; /* between two events */
 	uint64_t events; /* since it is one */
 	double excess_s; /* mean of events */
-	enum ls_phase phase; /* of the newest ones, if one phase has most of it; */
-	double phase_ratio; /* so much */
-};
-
-/* Others each time. */
-struct ls_rhythm_rotating {
-	bool on, told; /* told: the judge's */
-	uint64_t first_step, last_step;
-	int64_t first_us;
+	/* of a rotation: */
 	double cost_s; /* a step, on average since then */
 	double events_ratio; /* share of steps with one */
 	uint32_t workers; /* so many different ones */
 	double most_ratio; /* share of the one with most */
-	enum ls_phase phase;
-	double phase_ratio;
 };
 
 struct ls_rhythm {
 	struct ls_rhythm_event *event; /* ring */
 	size_t count, head;
 	double usual_s; /* median of what the last comes after the next one */
-	struct ls_rhythm_period period[LS_RHYTHM_PERIODS];
-	struct ls_rhythm_rotating rotating;
+	struct ls_rhythm_order period[LS_RHYTHM_PERIODS], rotating;
 };
 
 /* The step in question; event.excess_s is that of any step. */
@@ -108,7 +100,7 @@ bool ls_rhythm_is_event(const struct ls_rhythm *r, double excess_s, double step_
 void ls_rhythm_step(struct ls_rhythm *r, const struct ls_rhythm_sample *s);
 
 /* The period of a worker that has one, or NULL. */
-const struct ls_rhythm_period *ls_rhythm_period_of(const struct ls_rhythm *r,
+const struct ls_rhythm_order *ls_rhythm_period_of(const struct ls_rhythm *r,
 	size_t slot);
 
 #endif

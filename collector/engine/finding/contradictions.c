@@ -3,30 +3,18 @@
 #include "collector/engine/finding/contradictions.h"
 #include "collector/engine/finding/judged.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct contradictions {
-	struct ls_contradiction *list;
-	size_t count;
-};
-
-/* Adds one; NULL: there are too many. Its claim is in fmt, what to set is the caller's. */
-static struct ls_contradiction *__attribute__((format(printf, 3, 4)))
-contradictions_add(struct contradictions *to, const char *meaning, const char *fmt, ...)
+/* Adds one: who says what, what becomes of them ("": nothing more is known), and what to
+ * set. Takes the texts. */
+static void
+contradictions_add(json_t *to, json_t *claim, const char *meaning, json_t *todo)
 {
-	struct ls_contradiction *c = &to->list[to->count];
-	va_list ap;
-
-	LS_ASSERT(to->count < LS_CONTRADICTIONS_MAX);
-	to->count++;
-	c->meaning = meaning;
-	va_start(ap, fmt);
-	(void)vsnprintf(c->claim, sizeof(c->claim), fmt, ap);
-	va_end(ap);
-	return c;
+	ls_ignore(json_array_append_new(to,
+		json_pack("{s:o, s:s, s:o}", "claim", claim, "meaning", meaning, "todo",
+			todo)));
 }
 
 static int
@@ -49,8 +37,7 @@ contradictions_is_there(const struct ls_engine_worker *w)
 /* Ranks that several workers have; one that is silent while the other reports was
  * replaced. */
 static void
-contradictions_twins(const struct ls_engine *e, const struct ls_job *j,
-	struct contradictions *to)
+contradictions_twins(const struct ls_engine *e, const struct ls_job *j, json_t *to)
 {
 	const struct ls_engine_worker **by_rank;
 	size_t shown = 0;
@@ -74,13 +61,12 @@ contradictions_twins(const struct ls_engine *e, const struct ls_job *j,
 		if (a->host == b->host && a->info.owner != 0 && b->info.owner != 0)
 			(void)snprintf(users, sizeof(users), " (uid %u and uid %u)",
 				a->info.owner - 1, b->info.owner - 1);
-		(void)snprintf(
-			contradictions_add(to, "each is judged as a worker of its own",
-				"rank %d is claimed by %s and %s%s", (int)b->info.rank,
-				a->info.host, b->info.host, users)
-				->todo,
-			sizeof(to->list->todo),
-			"set LOCKSTEP_RANK to ranks that are unique in the job");
+		contradictions_add(to,
+			json_sprintf("rank %d is claimed by %s and %s%s",
+				(int)b->info.rank, a->info.host, b->info.host, users),
+			"each is judged as a worker of its own",
+			json_string("set LOCKSTEP_RANK to ranks that are unique in the "
+				    "job"));
 		shown++;
 	}
 	free(by_rank);
@@ -99,30 +85,26 @@ contradictions_who(const struct ls_engine *e, const struct ls_job *j, int32_t wo
 /* Different numbers of workers; a rank above all of them; and a list of the hosts of all
  * slices, taken for that of one: each slice then is said to be as large as the job. */
 static void
-contradictions_world(const struct ls_engine *e, const struct ls_job *j,
-	struct contradictions *to)
+contradictions_world(const struct ls_engine *e, const struct ls_job *j, json_t *to)
 {
 	size_t slices = j->slices.count;
 
 	if (j->world_least != j->world)
-		(void)snprintf(
-			contradictions_add(to, "",
-				"%s says that the job has %d workers, %s says %d",
+		contradictions_add(to,
+			json_sprintf("%s says that the job has %d workers, %s says %d",
 				contradictions_who(e, j, j->world_least),
 				(int)j->world_least, contradictions_who(e, j, j->world),
-				(int)j->world)
-				->todo,
-			sizeof(to->list->todo), "set LOCKSTEP_WORLD to one number");
+				(int)j->world),
+			"", json_string("set LOCKSTEP_WORLD to one number"));
 	if (slices > 1 && (size_t)j->world == j->count * slices)
-		(void)snprintf(contradictions_add(to, "",
-				       "%d workers are expected, and %zu report in %zu "
-				       "slices",
-				       (int)j->world, j->count, slices)
-				       ->todo,
-			sizeof(to->list->todo),
-			"if TPU_WORKER_HOSTNAMES names the hosts of all slices, set "
-			"LOCKSTEP_WORLD=%zu and LOCKSTEP_RANK",
-			j->count);
+		contradictions_add(to,
+			json_sprintf("%d workers are expected, and %zu report in %zu "
+				     "slices",
+				(int)j->world, j->count, slices),
+			"",
+			json_sprintf("if TPU_WORKER_HOSTNAMES names the hosts of all "
+				     "slices, set LOCKSTEP_WORLD=%zu and LOCKSTEP_RANK",
+				j->count));
 	for (size_t i = 0; j->world > 0 && j->rank_most >= j->world && i < j->count;
 		i++) {
 		const struct ls_worker_info *who = &e->workers[j->slots[i]].info;
@@ -130,22 +112,20 @@ contradictions_world(const struct ls_engine *e, const struct ls_job *j,
 		if (who->rank < j->world ||
 			ls_worker_has_left(j, &e->workers[j->slots[i]]))
 			continue;
-		(void)snprintf(contradictions_add(to, "each is judged",
-				       "%s says that it has rank %d, %s that the job "
-				       "has %d workers",
-				       who->host, (int)who->rank,
-				       contradictions_who(e, j, j->world),
-				       (int)j->world)
-				       ->todo,
-			sizeof(to->list->todo), "set LOCKSTEP_RANK and LOCKSTEP_WORLD");
+		contradictions_add(to,
+			json_sprintf("%s says that it has rank %d, %s that the job has "
+				     "%d workers",
+				who->host, (int)who->rank,
+				contradictions_who(e, j, j->world), (int)j->world),
+			"each is judged",
+			json_string("set LOCKSTEP_RANK and LOCKSTEP_WORLD"));
 		break; /* one line says it */
 	}
 }
 
 /* Whose records are not accepted. */
 static void
-contradictions_attempt(const struct ls_engine *e, const struct ls_job *j,
-	struct contradictions *to)
+contradictions_attempt(const struct ls_engine *e, const struct ls_job *j, json_t *to)
 {
 	size_t shown = 0;
 
@@ -159,29 +139,26 @@ contradictions_attempt(const struct ls_engine *e, const struct ls_job *j,
 			continue;
 		if (who->owner != 0 && who->owner != LS_OWNER_APART)
 			(void)snprintf(user, sizeof(user), " (uid %u)", who->owner - 1);
-		(void)snprintf(contradictions_add(to, "only one attempt is judged",
-				       "%s%s announces attempt %d, %s attempt %d",
-				       who->host, user, (int)who->attempt,
-				       e->workers[j->slots[0]].info.host,
-				       (int)j->attempt)
-				       ->todo,
-			sizeof(to->list->todo),
-			"set LOCKSTEP_ATTEMPT to one number, or LOCKSTEP_JOB to names "
-			"that are unique");
+		contradictions_add(to,
+			json_sprintf("%s%s announces attempt %d, %s attempt %d",
+				who->host, user, (int)who->attempt,
+				e->workers[j->slots[0]].info.host, (int)j->attempt),
+			"only one attempt is judged",
+			json_string("set LOCKSTEP_ATTEMPT to one number, or "
+				    "LOCKSTEP_JOB to names that are unique"));
 		shown++;
 	}
 }
 
-size_t
-ls_contradictions(const struct ls_engine *e, const struct ls_job *j,
-	struct ls_contradiction *ret)
+json_t *
+ls_contradictions(const struct ls_engine *e, const struct ls_job *j)
 {
-	struct contradictions to = { ret, 0 };
+	json_t *list = json_array();
 
-	contradictions_attempt(e, j, &to);
-	contradictions_world(e, j, &to);
-	contradictions_twins(e, j, &to);
-	return to.count;
+	contradictions_attempt(e, j, list);
+	contradictions_world(e, j, list);
+	contradictions_twins(e, j, list);
+	return list;
 }
 
 /* Different numbers of slices; more slices than that number; a slice with more workers than
@@ -235,26 +212,33 @@ contradictions_slices(const struct ls_engine *e, const struct ls_job *j)
 	return line;
 }
 
-json_t *
-ls_contradiction_line(const struct ls_contradiction *c)
+const char *
+ls_contradiction_text(const json_t *c, const char *key)
 {
-	return json_sprintf("%s: %s%s%s", c->claim, c->meaning,
-		c->meaning[0] == '\0' ? "" : "; ", c->todo);
+	return json_string_value(json_object_get(c, key));
+}
+
+json_t *
+ls_contradiction_line(const json_t *c)
+{
+	const char *meaning = ls_contradiction_text(c, "meaning");
+
+	return json_sprintf("%s: %s%s%s", ls_contradiction_text(c, "claim"), meaning,
+		meaning[0] == '\0' ? "" : "; ", ls_contradiction_text(c, "todo"));
 }
 
 json_t *
 ls_view_contradictions(const struct ls_engine *e, const struct ls_job *j)
 {
-	struct ls_contradiction list[LS_CONTRADICTIONS_MAX];
-	size_t n = ls_contradictions(e, j, list);
-	json_t *lines = json_array();
+	json_t *list = ls_contradictions(e, j), *lines = json_array();
+	size_t n = 0;
 
-	for (size_t i = 0; i < n && lines != NULL; i++)
-		ls_ignore(
-			json_array_append_new(lines, ls_contradiction_line(&list[i])));
+	for (size_t i = 0; i < json_array_size(list); i++)
+		ls_ignore(json_array_append_new(lines,
+			ls_contradiction_line(json_array_get(list, i))));
+	json_decref(list);
 	if (j->has_slices)
 		ls_ignore(json_array_append_new(lines, contradictions_slices(e, j)));
-	n = 0;
 	for (size_t i = 0;
 		j->has_refused && i < j->count && n < LS_CONTRADICTIONS_SHOWN; i++) {
 		const struct ls_worker_info *who = &e->workers[j->slots[i]].info;

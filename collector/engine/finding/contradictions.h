@@ -5,7 +5,7 @@
  * Owner:   the engine's thread.
  * Units:   none.
  * Errors:  NULL: out of memory.
- * Limits:  LS_CONTRADICTIONS_SHOWN of each kind, LS_CONTRADICTIONS_MAX together.
+ * Limits:  LS_CONTRADICTIONS_SHOWN of each kind.
  * Source:  what launchers set, and leave unset: agent/client/python/lockstep/launchers.def.
  */
 #ifndef LS_COLLECTOR_CONTRADICTIONS_H
@@ -15,21 +15,16 @@
 #include "collector/engine/engine_state.h"
 
 #define LS_CONTRADICTIONS_SHOWN 4
-#define LS_CONTRADICTIONS_MAX (2 * LS_CONTRADICTIONS_SHOWN + 3)
 
-struct ls_contradiction {
-	char claim[3 * LS_HOST_NAME_MAX_BYTES]; /* who says what */
-	const char *meaning; /* what becomes of them; "": nothing more is known */
-	char todo[LS_HOST_NAME_MAX_BYTES]; /* what to set */
-};
+/* The contradictions of the present attempt, those that lose workers first: a list, almost always
+ * empty. New reference. */
+json_t *ls_contradictions(const struct ls_engine *e, const struct ls_job *j);
 
-/* The contradictions of the present attempt, those that lose workers first; returns how
- * many, at most LS_CONTRADICTIONS_MAX. Almost always 0, which costs nothing. */
-size_t ls_contradictions(const struct ls_engine *e, const struct ls_job *j,
-	struct ls_contradiction *ret);
+/* Of one of them: who says what (claim), what becomes of them (meaning), what to set (todo). */
+const char *ls_contradiction_text(const json_t *c, const char *key);
 
 /* The same as a sentence. New reference. */
-json_t *ls_contradiction_line(const struct ls_contradiction *c);
+json_t *ls_contradiction_line(const json_t *c);
 
 /*
  * The same as sentences, with who says what and what to set; [] almost always. Workers

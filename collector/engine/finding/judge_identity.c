@@ -9,18 +9,21 @@
 
 /* [title, who says what, ...]; NULL: no memory. */
 static json_t *
-judge_identity_said(const struct ls_contradiction *list, size_t n, size_t missing,
-	size_t expected)
+judge_identity_said(const json_t *list, size_t missing, size_t expected)
 {
+	const json_t *first = json_array_get(list, 0);
 	json_t *said = json_array();
 
 	if (said == NULL)
 		return NULL;
 	ls_ignore(json_array_append_new(said,
-		json_sprintf("%s: %zu of %zu workers %s not judged; %s", list->claim,
-			missing, expected, missing == 1 ? "is" : "are", list->todo)));
-	for (size_t i = 0; i < n; i++)
-		ls_ignore(json_array_append_new(said, ls_contradiction_line(&list[i])));
+		json_sprintf("%s: %zu of %zu workers %s not judged; %s",
+			ls_contradiction_text(first, "claim"), missing, expected,
+			missing == 1 ? "is" : "are",
+			ls_contradiction_text(first, "todo"))));
+	for (size_t i = 0; i < json_array_size(list); i++)
+		ls_ignore(json_array_append_new(said,
+			ls_contradiction_line(json_array_get(list, i))));
 	return said;
 }
 
@@ -56,25 +59,18 @@ judge_identity_tell(struct ls_engine *e, struct ls_job *j,
 	ls_findings_tell(e, f, event, now_us);
 }
 
-void
-ls_judge_identity(struct ls_engine *e, struct ls_job *j, int64_t now_us)
+/* What workers contradict each other in, now or until now. */
+static void
+judge_identity_look(struct ls_engine *e, struct ls_job *j, const json_t *list,
+	int64_t now_us)
 {
-	struct ls_contradiction list[LS_CONTRADICTIONS_MAX];
 	struct ls_job_identity *id = &j->identity;
-	struct ls_finding subject, *f;
-	size_t n, workers, expected;
+	struct ls_finding subject = ls_findings_of_job(e, j), *f;
+	size_t workers = ls_judged_workers(e, j, false, now_us) + j->gone,
+	       expected = ls_judged_expected(e, j);
 
-	if (now_us < id->look_us + LS_FINDING_UPDATE_US || j->live_count == 0)
-		return;
-	id->look_us = now_us;
-	n = ls_contradictions(e, j, list);
-	if (n == 0 && id->since_us == 0)
-		return;
-	subject = ls_findings_of_job(e, j);
 	subject.kind = LS_KIND_SELF_IDENTITY;
-	workers = ls_judged_workers(e, j, false, now_us) + j->gone;
-	expected = ls_judged_expected(e, j);
-	if (n == 0 || workers >= expected) {
+	if (json_array_size(list) == 0 || workers >= expected) {
 		id->since_us = 0;
 		f = ls_findings_open(e, &subject);
 		if (f != NULL)
@@ -90,6 +86,20 @@ ls_judge_identity(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	}
 	if ((double)(now_us - id->since_us) * 1e-6 > ls_judged_limit_s(j))
 		judge_identity_tell(e, j, &subject,
-			judge_identity_said(list, n, expected - workers, expected),
+			judge_identity_said(list, expected - workers, expected),
 			expected, now_us);
+}
+
+void
+ls_judge_identity(struct ls_engine *e, struct ls_job *j, int64_t now_us)
+{
+	json_t *list;
+
+	if (now_us < j->identity.look_us + LS_FINDING_UPDATE_US || j->live_count == 0)
+		return;
+	j->identity.look_us = now_us;
+	list = ls_contradictions(e, j);
+	if (json_array_size(list) > 0 || (list != NULL && j->identity.since_us != 0))
+		judge_identity_look(e, j, list, now_us);
+	json_decref(list);
 }

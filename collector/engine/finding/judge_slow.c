@@ -7,18 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/* What the finding says of the job, and what blame_s a step costs; earlier steps' cost
- * is kept. */
-static void
-judge_slow_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
-	double step_s, double blame_s, uint64_t step)
-{
-	ls_findings_present(e, j, f, step);
-	/* over so long a time the step time changes for other reasons */
-	f->before_s = NAN;
-	ls_findings_cost(e, j, f, step_s, blame_s, step);
-}
-
 /* What is a worker's duty now and then, and no fault of it. */
 #define JUDGE_SLOW_DUTY (1u << LS_PHASE_CHECKPOINT | 1u << LS_PHASE_EVAL)
 
@@ -146,108 +134,84 @@ judge_slow_diagnose(struct ls_finding *f, enum ls_phase phase, double ratio,
 	f->diagnosis = ls_cause_alone(of->cause, ratio);
 }
 
-/* Nothing of this kind is seen any more. */
+/* What is told of a period alone. */
 static void
-judge_slow_end(struct ls_engine *e, const struct ls_job *j,
-	const struct ls_finding *subject, enum ls_detect_kind kind, uint64_t step,
-	int64_t now_us)
+judge_slow_period(const struct ls_rhythm_order *p, struct ls_finding *f)
 {
-	struct ls_finding *f = ls_findings_open(e, subject);
-
-	if (f != NULL && f->detector == kind && !ls_arbiter_holds(e, j, f))
-		ls_findings_clear(e, f, step, now_us);
-}
-
-/* The finding of this kind, to be filled in and told; NULL: another claim, or storage, tells it. */
-static struct ls_finding *
-judge_slow_claim(struct ls_engine *e, const struct ls_job *j, size_t slot,
-	const struct ls_finding *subject, enum ls_detect_kind kind, uint64_t step,
-	int64_t t_us, double uncertainty, int64_t now_us, const char **ret_event)
-{
-	struct ls_finding *f = ls_arbiter_is_of_other(e, j, slot, subject, kind)
-		? NULL
-		: ls_findings_claim(e, subject, step, t_us,
-			  (uint32_t)fmin(uncertainty, 1e6), now_us, ret_event);
-
-	if (f == NULL)
-		return NULL;
-	f->kind = kind == LS_DETECT_PERIODIC ? LS_KIND_PERIODIC : LS_KIND_JOB_SLOW;
-	f->detector = kind;
-	f->comm = false;
-	f->evidence_count = 0;
-	return f;
-}
-
-static void
-judge_slow_period(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_period *p,
-	int64_t now_us)
-{
-	const struct ls_live_row *row = ls_job_row(j, j->live_count - 1);
-	struct ls_finding subject = ls_findings_of_worker(e, j,
-				  &e->workers[j->slots[p->slot]]),
-			  *f;
-	double blame_s = p->excess_s / p->steps;
-	const char *event;
-
-	if (!p->on) {
-		p->told = false;
-		judge_slow_end(e, j, &subject, LS_DETECT_PERIODIC, row->row.step,
-			now_us);
-		return;
-	}
-	if (p->last_step != row->row.step)
-		return; /* nothing new */
-	f = judge_slow_claim(e, j, p->slot, &subject, LS_DETECT_PERIODIC, p->first_step,
-		p->first_us, p->steps, now_us, &event);
-	if (f == NULL)
-		return;
-	p->told = true;
 	f->period_steps = p->steps;
 	f->period_s = p->in_time ? p->seconds : 0;
 	f->slowest_ratio = 1 / p->steps;
 	ls_findings_row(f, "period_steps", "1", p->steps, NAN);
 	ls_findings_row(f, "period_s", "s", p->seconds, NAN);
 	ls_findings_row(f, "events", "1", (double)p->events, NAN);
-	ls_findings_row(f, "event_excess_s", "s", p->excess_s, NAN);
-	judge_slow_diagnose(f, p->phase, p->phase_ratio, p->excess_s);
-	judge_slow_cost(e, j, f, j->detect.step_s + blame_s, blame_s, row->row.step);
-	/* A rhythm of steps is made by the program, and what it does outside of all
-	 * phases is a duty: nobody is to blame. */
-	if (!p->in_time && p->phase == LS_PHASE_COUNT && p->phase_ratio >= LS_HALF)
-		f->severity = LS_SEVERITY_INFO;
-	ls_findings_tell(e, f, event, now_us);
 }
 
+/* The same of a rotation. */
 static void
-judge_slow_rotating(struct ls_engine *e, struct ls_job *j, int64_t now_us)
+judge_slow_rotation(const struct ls_rhythm_order *r, struct ls_finding *f)
 {
-	struct ls_rhythm_rotating *r = &j->rhythm.rotating;
-	uint64_t step = ls_job_row(j, j->live_count - 1)->row.step;
-	struct ls_finding subject = ls_findings_of_job(e, j), *f;
-	const char *event;
-
-	if (!r->on) {
-		r->told = false;
-		judge_slow_end(e, j, &subject, LS_DETECT_ROTATING, step, now_us);
-		return;
-	}
-	if (r->last_step != step)
-		return;
-	f = ls_findings_open(e, &subject);
-	if (f != NULL && r->told && step < f->last_step + LS_FINDING_UPDATE_STEPS)
-		return;
-	f = judge_slow_claim(e, j, SIZE_MAX, &subject, LS_DETECT_ROTATING,
-		r->first_step, r->first_us, LS_RHYTHM_ROTATING / r->events_ratio,
-		now_us, &event);
-	if (f == NULL)
-		return;
-	r->told = true;
 	ls_findings_row(f, "event_steps_ratio", "1", r->events_ratio, NAN);
 	ls_findings_row(f, "event_workers", "1", (double)r->workers, NAN);
 	ls_findings_row(f, "event_most_one_worker_ratio", "1", r->most_ratio, NAN);
-	ls_findings_row(f, "event_excess_s", "s", r->cost_s / r->events_ratio, NAN);
-	judge_slow_diagnose(f, r->phase, r->phase_ratio, r->cost_s / r->events_ratio);
-	judge_slow_cost(e, j, f, j->detect.step_s + r->cost_s, r->cost_s, step);
+}
+
+/* Opens the finding about a period of worker `slot`, or a rotation (SIZE_MAX), brings it up to date, or
+ * ends it; unless another claim, or storage, tells it. */
+static void
+judge_slow_tell(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_order *o,
+	size_t slot, int64_t now_us)
+{
+	bool rotates = slot == SIZE_MAX;
+	enum ls_detect_kind kind = rotates ? LS_DETECT_ROTATING : LS_DETECT_PERIODIC;
+	struct ls_finding subject = rotates
+		? ls_findings_of_job(e, j)
+		: ls_findings_of_worker(e, j, &e->workers[j->slots[slot]]);
+	struct ls_finding *f = ls_findings_open(e, &subject);
+	uint64_t step = ls_job_row(j, j->live_count - 1)->row.step;
+	double excess_s = rotates ? o->cost_s / o->events_ratio : o->excess_s;
+	double blame_s = rotates ? o->cost_s : o->excess_s / o->steps;
+	const char *event;
+
+	if (!o->on) {
+		o->told = false;
+		if (f != NULL && f->detector == kind && !ls_arbiter_holds(e, j, f))
+			ls_findings_clear(e, f, step, now_us);
+		return;
+	}
+	/* nothing new */
+	if (o->last_step != step ||
+		(rotates && f != NULL && o->told &&
+			step < f->last_step + LS_FINDING_UPDATE_STEPS))
+		return;
+	f = ls_arbiter_is_of_other(e, j, slot, &subject, kind)
+		? NULL
+		: ls_findings_claim(e, &subject, o->first_step, o->first_us,
+			  (uint32_t)fmin(rotates ? LS_RHYTHM_ROTATING / o->events_ratio
+						 : o->steps,
+				  1e6),
+			  now_us, &event);
+	if (f == NULL)
+		return;
+	o->told = true;
+	f->kind = rotates ? LS_KIND_JOB_SLOW : LS_KIND_PERIODIC;
+	f->detector = kind;
+	f->comm = false;
+	f->evidence_count = 0;
+	if (rotates)
+		judge_slow_rotation(o, f);
+	else
+		judge_slow_period(o, f);
+	ls_findings_row(f, "event_excess_s", "s", excess_s, NAN);
+	judge_slow_diagnose(f, o->phase, o->phase_ratio, excess_s);
+	ls_findings_present(e, j, f, step);
+	/* over so long a time the step time changes for other reasons */
+	f->before_s = NAN;
+	ls_findings_cost(e, j, f, j->detect.step_s + blame_s, blame_s, step);
+	/* A rhythm of steps is made by the program, and what it does outside of all
+	 * phases is a duty: nobody is to blame. */
+	if (!rotates && !o->in_time && o->phase == LS_PHASE_COUNT &&
+		o->phase_ratio >= LS_HALF)
+		f->severity = LS_SEVERITY_INFO;
 	ls_findings_tell(e, f, event, now_us);
 }
 
@@ -262,7 +226,8 @@ ls_judge_slow(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	ls_rhythm_step(&j->rhythm, &sample);
 	for (size_t i = 0; i < LS_RHYTHM_PERIODS; i++)
 		if (j->rhythm.period[i].on || j->rhythm.period[i].told)
-			judge_slow_period(e, j, &j->rhythm.period[i], now_us);
+			judge_slow_tell(e, j, &j->rhythm.period[i],
+				j->rhythm.period[i].slot, now_us);
 	if (j->rhythm.rotating.on || j->rhythm.rotating.told)
-		judge_slow_rotating(e, j, now_us);
+		judge_slow_tell(e, j, &j->rhythm.rotating, SIZE_MAX, now_us);
 }

@@ -80,7 +80,7 @@ LS_CASE(periodic);
 LS_TEST(periodic, equal_distances_are_a_period)
 {
 	struct feed f = quiet(16);
-	const struct ls_rhythm_period *p;
+	const struct ls_rhythm_order *p;
 
 	for (size_t k = 0; k < 5; k++) {
 		ck_assert_uint_eq(periods(&f), 0);
@@ -118,7 +118,7 @@ LS_TEST(periodic, one_that_is_missed_does_not_matter)
 LS_TEST(periodic, a_period_may_be_one_of_time)
 {
 	struct feed f = quiet(16);
-	const struct ls_rhythm_period *p;
+	const struct ls_rhythm_order *p;
 
 	for (size_t k = 0; k < 8; k++) {
 		ck_assert_uint_eq(periods(&f), 0);
