@@ -142,7 +142,8 @@ scales_freedom(const struct scales_sums *sums)
 	double excess = sums->fourth * sums->n / (sums->square * sums->square) - 3 -
 		2 * sqrt(24 / sums->n);
 
-	return excess > 0 ? fmax(4 + 6 / excess, LS_SCALES_TAILS) : INFINITY;
+	return excess > 0 ? fmax(fmin(4 + 6 / excess, LS_SCALES_PAST), LS_SCALES_TAILS)
+			  : LS_SCALES_PAST;
 }
 
 /* What windows of one length vary by in time. */
@@ -257,7 +258,7 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	peers = (double)n;
 	windows = all.n - peers;
 	if (!(windows > 0))
-		return (struct scales_spread){ NAN, 0, 0, 1, INFINITY };
+		return (struct scales_spread){ NAN, 0, 0, 1, LS_SCALES_PAST };
 	return (struct scales_spread){ sqrt(all.square / windows *
 					       (1 + M_PI_2 * peers / all.n)),
 		all.n / peers, windows, 1, scales_freedom(&all) };
@@ -446,7 +447,7 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 	double rise = ls_scales_said(s, jump ? LS_SCALES_JUMP : LS_SCALES_CHANGE, slot);
 	struct scales_sums own;
 
-	if (!(rise > LS_QUARTER * LS_LEAST) ||
+	if (!(rise > LS_LEAST / 2) ||
 		!scales_is_beyond(s, now, &in_time, rise - now->middle) ||
 		!scales_counts(s, length, list, m, slot, jump, rise))
 		return false;
@@ -659,7 +660,7 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 		bool level = false;
 		double is;
 
-		if (s->named[slot] == 0 && !((double)now[slot] > LS_QUARTER * LS_LEAST))
+		if (s->named[slot] == 0 && !((double)now[slot] > LS_LEAST / 2))
 			continue;
 		if (!all)
 			peers = scales_measure(s, length, list, m, slot);
@@ -667,8 +668,7 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 			s->named[slot] = 0;
 			scales_row(s, LS_SCALES_TURNED)[slot] = (float)s->units;
 		}
-		if ((s->named[slot] & bit) != 0 ||
-			!((double)now[slot] > LS_QUARTER * LS_LEAST))
+		if ((s->named[slot] & bit) != 0 || !((double)now[slot] > LS_LEAST / 2))
 			continue;
 		is = scales_test(s, length, list, m, slot, &peers, &level);
 		if (is > 0) {

@@ -33,7 +33,7 @@
  *           peers, too.
  *
  * A worker is named if the tail of Student's t, with as many degrees of freedom as there
- * are peers' windows (fewer where their kurtosis is high, but 10; windows that vary alike
+ * are peers' windows (10 to 64, fewer where their kurtosis is high; windows that vary alike
  * count as fewer), is below one error rate; few peers or a short past make it careful by
  * that. Looks go on as long as the job does: when it has seen a host-week, the rate of a
  * look falls with its age, so that errors of a job add up to the logarithm of that. Where a

@@ -25,7 +25,7 @@ def result(good, name):
 def job(directory, case, seed):
     """The records of a job, and the truth about it."""
     path = os.path.join(directory, "job.gz")
-    truth = bench_noise.write(path, case, 200, seed)
+    truth = bench_noise.write(path, case, 200, seed, 200, 200)
     with gzip.open(path, "rt") as lines:
         return [json.loads(line) for line in lines], truth
 
