@@ -199,17 +199,17 @@ scales_past(const struct ls_scales *s, unsigned length)
 						 : LS_SCALES_PAST - 1;
 }
 
-/* Of the past windows of one worker: less what is usual of it, or, in the time before these two, less the one before; each is clipped at a
- * limit. */
+/* Of the past windows of one worker, from one on: less what is usual of it, or less the one before; each is clipped
+ * at a limit. */
 static struct scales_sums
 scales_sums(const struct ls_scales *s, unsigned length, size_t slot, bool jump,
-	double limit)
+	uint64_t from, double limit)
 {
 	double before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot];
 	uint64_t past = scales_past(s, length);
 	struct scales_sums sums = { 0 };
 
-	for (uint64_t k = 1 + jump; k + jump <= past; k++) {
+	for (uint64_t k = from; k + jump <= past; k++) {
 		double v = (double)scales_window(s, length, k)[slot] -
 			(jump ? (double)scales_window(s, length, k + 1)[slot] : before);
 
@@ -245,7 +245,7 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t n = 0;
 
 	for (size_t i = 0; i < m; i += stride) {
-		peer[n] = scales_sums(s, length, list[i], jump, INFINITY);
+		peer[n] = scales_sums(s, length, list[i], jump, 1, INFINITY);
 		n += list[i] != skip && peer[n].n > 0;
 	}
 	for (size_t k = 0; n > 2 && k * LS_SIXTEENTH < n; k++)
@@ -453,7 +453,8 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 		return false;
 	if (!isnan(ls_scales_said(s, LS_SCALES_TURNED, slot)))
 		return true;
-	own = scales_sums(s, length - jump, slot, jump, LS_SIGMAS * in_time.sigma);
+	own = scales_sums(s, length - jump, slot, jump, 1 + jump,
+		LS_SIGMAS * in_time.sigma);
 	in_time.sigma *= sqrt(fmax(1,
 		(own.square / (in_time.sigma * in_time.sigma) * in_time.apart +
 			LS_ONSET_MIN) /
