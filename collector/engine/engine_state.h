@@ -51,6 +51,8 @@ struct ls_past {
 	uint64_t key; /* of the job, the role, and how it was measured */
 	int32_t attempt;
 	float usual; /* ls_scales_usual, of several workers the most */
+	float excess,
+		below; /* as scales named it; excess 0: it did not, or there are several */
 };
 
 struct ls_engine_host {

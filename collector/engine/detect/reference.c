@@ -241,18 +241,27 @@ reference_past_at(const struct ls_engine_host *h, uint64_t key)
 void
 ls_reference_keep(struct ls_engine *e, const struct ls_job *j)
 {
-	for (size_t i = 0; i < j->count; i++) {
+	/* nothing is known of the processes that may have come since all ended */
+	for (size_t i = 0; i < j->count && j->detect.judged > 0; i++) {
 		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+		bool named = j->scales.named[i] != 0;
 		struct ls_past is = { .key = reference_past_key(j, w),
 			.attempt = j->attempt,
-			.usual = (float)ls_scales_usual(&j->scales, i) };
+			.usual = (float)ls_scales_usual(&j->scales, i),
+			.excess = named
+				? (float)ls_scales_said(&j->scales, LS_SCALES_EXCESS, i)
+				: 0,
+			.below =
+				(float)ls_scales_said(&j->scales, LS_SCALES_BELOW, i) };
 		struct ls_past *past = e->hosts[w->host].past;
 		size_t at = reference_past_at(&e->hosts[w->host], is.key);
 
 		if (isnan(is.usual))
 			continue; /* earlier attempts know better */
-		if (past[at].key == is.key && past[at].attempt == is.attempt)
+		if (past[at].key == is.key && past[at].attempt == is.attempt) {
 			is.usual = fmaxf(is.usual, past[at].usual);
+			is.excess = 0;
+		}
 		memmove(past + 1, past, at * sizeof(*past));
 		*past = is;
 	}
@@ -273,6 +282,9 @@ ls_reference_worker(const struct ls_engine *e, struct ls_job *j,
 		fits			   ? v[REFERENCE_CARRIED]
 			: past->key == key ? (double)past->usual
 					   : NAN);
+	if (past->key == key && past->attempt != j->attempt && past->excess > 0)
+		ls_scales_restore(&j->scales, w->slot, LS_SCALES_BORN,
+			(double)past->excess, (double)past->usual, (double)past->below);
 	if (!fits || !j->detect.ready)
 		return;
 #define LS_REFERENCE_WORKER(member, type, most) \

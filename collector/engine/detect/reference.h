@@ -5,7 +5,7 @@
  *
  *     ls_engine_reference -> bytes -> (storage) -> ls_engine_reference_load -> here
  *
- * And for the next attempt of a job: what was usual of a host in a role (scales.h). The host keeps it,
+ * And for the next attempt of a job: what was usual of a host in a role (scales.h), and whether it was named. The host keeps it,
  * whichever rank and slot it gets, and while it is away. It is not told in another role, or where the
  * residual or the unit of scales.h is another. A collector that starts again knows it of workers that
  * were told before.

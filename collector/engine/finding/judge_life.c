@@ -142,9 +142,9 @@ judge_life_look(struct ls_engine *e, const struct ls_job *j, struct ls_finding *
 	double share = judge_life_share(e, j, f, now_us), chips = ls_job_chips(e, j);
 	size_t rows = (size_t)(j->kept - f->first_row);
 
-	/* scales says when it is over */
+	/* scales says when it is over: noise errs as seldom as in naming */
 	if (share < LS_HALF && w != NULL && j->scales.named[w->slot] != 0)
-		share = LS_HALF;
+		share = NAN;
 	if (share < LS_HALF) {
 		ls_findings_clear(e, f, step, now_us);
 		return;

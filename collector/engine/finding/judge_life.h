@@ -3,8 +3,8 @@
  * judge_life - open findings that no detector holds up: from before a restart of the collector, of an attempt that
  * is over, or about a worker that is gone. Each goes on, or is over, by what is measured of it.
  *
- *     found before --its attempt ends--> waits --half of it is still there, or found again--> goes on
- *                                          |   --less than half, or its host is not there--> cleared
+ *     found before --its attempt ends--> waits --found again, or half of it is still there--> goes on
+ *                                          |   --less, and not named; or its host is gone---> cleared
  *                                          |   --no process for LS_ADVICE_RESTART_S, or nothing
  *                                                measured for LS_REOPEN_S (findings.h)-----> cleared
  *

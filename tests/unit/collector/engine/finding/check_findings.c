@@ -264,6 +264,44 @@ LS_TEST(attempts, attempts_do_not_make_a_finding_flap)
 	fake_job_free(job);
 }
 
+/* Work wanders, correlated over a minute, while host 5 is slower by a part. */
+static void
+wander(struct fake_job *job, double drift[16], double sigma, double fault, int steps)
+{
+	while (steps-- > 0) {
+		for (size_t i = 0; i < 16; i++) {
+			drift[i] =
+				0.985 * drift[i] + sigma * 0.17 * fake_job_normal(job);
+			job->workers[i].slow = 1 + drift[i] + (i == 5 ? fault : 0);
+		}
+		fake_job_run(job, 1);
+	}
+}
+
+/* A fault of 5 or 15 %, found or not, stands for eight attempts or is gone after the first: nothing is opened again, and
+ * only what is gone is cleared, once. */
+LS_TEST_LOOP(attempts, noise_does_not_make_a_finding_flap, 0, 24)
+{
+	double sigma = (double[]){ 0.005, 0.02, 0.05 }[_i % 3],
+	       fault = _i / 3 % 2 == 0 ? 0.05 : 0.15, drift[16] = { 0 };
+	bool gone = _i / 6 % 2 == 1;
+	struct fake_job *job = usual(false, 1);
+
+	job->random += 977 * (1 + (uint64_t)_i);
+	wander(job, drift, sigma, 0, 1200);
+	wander(job, drift, sigma, fault, 900);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), 0);
+	for (int k = 0; k < 8; k++) {
+		if (k % 2 == 1)
+			end(job, LS_END_CRASHED);
+		next(job);
+		wander(job, drift, sigma, gone ? 0 : fault, 200 + 100 * (k % 4));
+	}
+	ck_assert_uint_eq(fake_job_told(job, "reopened"), 0);
+	ck_assert_uint_le(fake_job_told(job, "cleared"), gone ? 1 : 0);
+	fake_job_free(job);
+}
+
 /* All steps take longer (0), or nobody comes out of a collective (1): that is compared with the attempt itself. */
 LS_TEST_LOOP(attempts, what_concerns_the_job_ends_with_the_attempt, 0, 2)
 {
