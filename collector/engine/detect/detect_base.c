@@ -37,7 +37,8 @@ detect_warm_sigma(const float *v, uint32_t n, double centre)
 static void
 detect_choose_mode(struct ls_detect *d, bool clocks_ok)
 {
-	double stagger = 0; /* largest systematic offset of an exit, ratio to the step */
+	double stagger =
+		0; /* largest systematic offset of an exit, ratio to the step */
 	bool enters = false;
 
 	for (size_t i = 0; i < d->count; i++) {
