@@ -290,20 +290,17 @@ static double
 evidence_gap(const struct evidence_window *w, struct ls_suspect who,
 	const struct ls_detect_channel *ch, bool *steady)
 {
-	double all[EVIDENCE_ROWS_MAX], excess = 0, mean, v;
+	double all[EVIDENCE_ROWS_MAX] = { 0 }, mean;
 	size_t n = 0;
 
 	*steady = ch != &ls_suspect_channels(w->j, who)[LS_DETECT_STALLS];
 	if (evidence_is_summed(w->j, who, ch))
 		return ch->ep.steps > 0 ? ch->ep.excess_s / (double)ch->ep.steps : 0;
 	for (size_t i = w->first; i < w->end; i++) {
-		v = evidence_excess(evidence_live(w, i), who);
-		if (isnan(v))
-			continue;
-		excess += v;
-		all[n++] = v;
+		all[n] = evidence_excess(evidence_live(w, i), who);
+		n += isnan(all[n]) ? 0 : 1;
 	}
-	mean = n == 0 ? 0 : fmax(excess / (double)n, 0);
+	mean = fmax(ls_stats_mean(all, n), 0); /* 0: NaN */
 	*steady = who.net || n == 0 || ls_stats_median(all, n) >= LS_QUARTER * mean;
 	return mean;
 }

@@ -21,18 +21,18 @@ struct group_count {
 	size_t others, others_late; /* of the rest */
 };
 
-/* Counts who is late in the group of worker `who`. False: it is in no group, or not late
- * itself. */
-static bool
+/* Counts who is late in the group of worker `who`; nobody, if it is in no group, or not
+ * late itself. */
+static struct group_count
 group_count(const double *excess_s, size_t n, size_t who,
-	const struct ls_group_part *part, struct group_count *ret_count)
+	const struct ls_group_part *part)
 {
 	struct group_count c = { 0 };
 	uint32_t group = part->of[who];
 	double least = LS_HALF * excess_s[who];
 
 	if (group == LS_GROUP_NO || !(least > 0)) /* NaN, too */
-		return false;
+		return c;
 	for (size_t i = 0; i < n; i++) {
 		bool inside = part->of[i] == group, late = excess_s[i] >= least;
 
@@ -43,8 +43,7 @@ group_count(const double *excess_s, size_t n, size_t who,
 		c.late += inside && late;
 		c.others_late += !inside && late;
 	}
-	*ret_count = c;
-	return true;
+	return c;
 }
 
 /* Does the count say that it is the group, rather than single workers of it? */
@@ -60,15 +59,15 @@ size_t
 ls_group_find(const double *excess_s, size_t n, size_t who,
 	const struct ls_group_part *part, size_t parts)
 {
-	struct group_count c, best = { 0 };
+	struct group_count best = { 0 };
 	size_t found = parts;
 
 	for (size_t p = 0; p < parts; p++) {
-		if (!group_count(excess_s, n, who, &part[p], &c) ||
-			!group_is_late(&c, part[p].least))
-			continue;
-		if (c.late > best.late ||
-			(c.late == best.late && c.members < best.members)) {
+		struct group_count c = group_count(excess_s, n, who, &part[p]);
+
+		if (group_is_late(&c, part[p].least) &&
+			(c.late > best.late ||
+				(c.late == best.late && c.members < best.members))) {
 			best = c;
 			found = p;
 		}

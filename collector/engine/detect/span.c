@@ -24,21 +24,6 @@ span_size(const double *excess, size_t n, double *scratch)
 	return sum / (double)known;
 }
 
-static double
-span_mean(const double *clipped, size_t n)
-{
-	double sum = 0;
-	size_t known = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (isnan(clipped[i]))
-			continue;
-		sum += clipped[i];
-		known++;
-	}
-	return known == 0 ? 0 : sum / (double)known;
-}
-
 struct ls_span
 ls_span_find(const double *excess, size_t n, double *scratch)
 {
@@ -51,7 +36,7 @@ ls_span_find(const double *excess, size_t n, double *scratch)
 		scratch[i] = isnan(excess[i])
 			? NAN
 			: ls_stats_clip(excess[i], LS_SPAN_CLIP * size);
-	mean = span_mean(scratch, n);
+	mean = ls_stats_mean(scratch, n);
 	if (!(mean > 0))
 		return span;
 	for (size_t i = 0; i < n; i++) {
@@ -67,7 +52,7 @@ ls_span_find(const double *excess, size_t n, double *scratch)
 		span.end = at;
 		span.ended = true;
 	}
-	mean = span_mean(scratch, span.end);
+	mean = ls_stats_mean(scratch, span.end);
 	sum = low = 0;
 	for (size_t i = 0; i < span.end / 2 && i < LS_SPAN_EARLY_MAX; i++) {
 		sum += isnan(scratch[i]) ? 0 : scratch[i] - LS_QUARTER * mean;

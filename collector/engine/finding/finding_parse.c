@@ -19,12 +19,13 @@ finding_get_enum(const json_t *o, const char *key, const char *(*name_of)(unsign
 	return -LS_EPARSE;
 }
 
+/* A number; `none` where there is none. */
 static double
-finding_get_number(const json_t *o, const char *key)
+finding_get_number(const json_t *o, const char *key, double none)
 {
 	const json_t *v = json_object_get(o, key);
 
-	return json_is_number(v) ? json_number_value(v) : NAN;
+	return json_is_number(v) ? json_number_value(v) : none;
 }
 
 static int64_t
@@ -137,7 +138,6 @@ finding_parse_episodes(const json_t *json, struct ls_finding *f)
 	const json_t *all = json_object_get(json, "episodes");
 	size_t n = json_array_size(all);
 	const json_t *last = json_array_get(all, n - 1);
-	double cost = finding_get_number(last, "chip_hours_lost");
 
 	f->since_step = f->onset_step;
 	f->since_us = f->onset_us;
@@ -148,7 +148,8 @@ finding_parse_episodes(const json_t *json, struct ls_finding *f)
 	f->since_step =
 		(uint64_t)json_integer_value(json_object_get(last, "from_step"));
 	f->since_us = finding_get_time(last, "from_at");
-	f->since_chip_hours = isnan(cost) ? 0 : f->chip_hours - cost;
+	f->since_chip_hours = f->chip_hours -
+		finding_get_number(last, "chip_hours_lost", f->chip_hours);
 	f->episodes = json_copy((json_t *)all);
 	return json_array_remove(f->episodes, n - 1) == 0 ? 0 : -LS_EPARSE;
 }
@@ -207,18 +208,14 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	f.last_step = (uint64_t)json_integer_value(json_object_get(json, "last_step"));
 	f.accounted_step = f.last_step;
 	f.reopened = (uint32_t)json_integer_value(json_object_get(seen, "reopened"));
-	f.without_s = finding_get_number(impact, "step_time_without_s");
-	f.blame_s = finding_get_number(impact, "blame_s");
-	f.slowdown = finding_get_number(impact, "slowdown_ratio");
-	f.chip_hours = finding_get_number(impact, "chip_hours_lost_total");
+	f.without_s = finding_get_number(impact, "step_time_without_s", NAN);
+	f.blame_s = finding_get_number(impact, "blame_s", 0);
+	f.slowdown = finding_get_number(impact, "slowdown_ratio", NAN);
+	f.chip_hours = finding_get_number(impact, "chip_hours_lost_total", 0);
 	f.told_s = ls_finding_told(json);
-	f.share = finding_get_number(impact, "share_ratio");
+	f.share = finding_get_number(impact, "share_ratio", 0);
 	if (!(f.share >= 0 && f.share <= 1))
 		f.share = 0;
-	if (isnan(f.chip_hours))
-		f.chip_hours = 0;
-	if (isnan(f.blame_s))
-		f.blame_s = 0; /* costs nothing that is known */
 	f.occurrence =
 		(uint32_t)json_integer_value(json_object_get(from, "occurrence"));
 	if (f.occurrence == 0)

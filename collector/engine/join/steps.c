@@ -23,9 +23,9 @@ ls_steps_capacity(size_t n)
 {
 	size_t rows = n == 0 ? LS_OPEN_STEPS_MAX : LS_OPEN_CELLS_MAX / n;
 
-	if (rows > LS_OPEN_STEPS_MAX)
-		return LS_OPEN_STEPS_MAX;
-	return rows < LS_OPEN_STEPS_MIN ? LS_OPEN_STEPS_MIN : rows;
+	return rows > LS_OPEN_STEPS_MAX	   ? LS_OPEN_STEPS_MAX
+		: rows < LS_OPEN_STEPS_MIN ? LS_OPEN_STEPS_MIN
+					   : rows;
 }
 
 /* Position of the row of `step`, or where it belongs: almost always the newest, or near it. */

@@ -134,6 +134,19 @@ ls_stats_known(const float *v, size_t n, double *copy)
 	return known;
 }
 
+double
+ls_stats_mean(const double *v, size_t n)
+{
+	double sum = 0;
+	size_t known = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		sum += isnan(v[i]) ? 0 : v[i];
+		known += isnan(v[i]) ? 0 : 1;
+	}
+	return sum / (double)known; /* NaN of none */
+}
+
 void
 ls_stats_middle(double *v, size_t n, struct ls_stats_middle *m)
 {

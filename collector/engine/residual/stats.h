@@ -23,6 +23,9 @@
 /* Copies what is a number; copy has room for n. Returns how many. */
 size_t ls_stats_known(const float *v, size_t n, double *copy);
 
+/* Mean of what is a number; NaN of none. */
+double ls_stats_mean(const double *v, size_t n);
+
 /* Median of v; v is reordered. */
 double ls_stats_median(double *v, size_t n);
 
