@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# null.sh [SHARE [RECORDINGS]]: how often the test of slow workers names healthy ones, and how small a slowdown it finds: the tables of
+# tests/MEASURED.md, "Noise that is not ours". SHARE of the runs (0.01; 1 takes hours). RECORDINGS: a directory that tests/record/record.sh
+# made, instead of ../shared/data/runs. Rows go to build/test-logs/long/null-COMMIT; those that are there are not run again. A row of
+# independent noise or wander in which more than one healthy host a week and 10,000 hosts is named by a warning is a failure.
+# Limit: 600 s
+# Alone: it runs as many rows as there are CPUs.
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
+share=${1:-0.01}
+recordings=${2:-}
+commit=$(git -C "$top" describe --always --abbrev=40 --exclude '*' --dirty 2>/dev/null || echo unknown)
+kept=$build/test-logs/long/null-$commit
+work_begin
+case $commit-$share in
+unknown-* | *-dirty-* | *-0.*) kept=$work/rows ;; # not to be taken for the whole of a commit
+esac
+mkdir -p "$kept"
+check "bench_scales builds" make -s -C "$build" tests/bench/bench_scales
+
+# rows: NAME OPTION..., in order.
+rows() {
+	local noise hosts seconds trials recorded=()
+	if [ -s "$work/lateness" ]; then
+		recorded=(--recorded "$work/lateness")
+		echo "lateness --recorded $work/lateness --seed 2711 --hours 168 --runs 16 recorded-64/64/none/1"
+		echo "waits --recorded $work/waits --seed 2711 --hours 168 --runs 16 recorded-64/64/none/1"
+	fi
+	for noise in wander-{2,5,10}-{10,60,600} tails-2; do
+		echo "$noise --seed 2711 --hours 168 --runs 16 $noise/64/none/1"
+	done
+	for noise in iid-{0.3,1,2,5}; do
+		echo "$noise --seed 2711 --hours 168 --runs 470 $noise/64/none/10"
+	done
+	for seconds in 1 10 0.02; do
+		for hosts in 16 256 4096; do
+			[ "$hosts" -eq 16 ] || [ "$share" = 1 ] || continue
+			trials=$((hosts == 16 ? 200 : hosts == 256 ? 80 : 40))
+			for noise in iid-{0.3,1,2,5} wander-{2,5,10}-{50,500} ${recorded:+recorded-64}; do
+				echo "least-$noise-$hosts-$seconds ${recorded[*]} --seed 2711 --runs $trials $noise/$hosts/least/$seconds"
+			done
+		done
+	done
+}
+
+# row NAME OPTION...: runs it, unless its line is there.
+# shellcheck disable=SC2317  # called by xargs
+row() {
+	local name=$1 k
+	local -a options=("${@:2}")
+	[ ! -s "$kept/$name" ] || return 0
+	for k in "${!options[@]}"; do
+		[ "${options[k]}" != --runs ] || options[k + 1]=$(awk "BEGIN { n = int(${options[k + 1]} * $share); print (n > 1 ? n : 1) }")
+	done
+	nice -n 19 "$build/tests/bench/bench_scales" "${options[@]}" >"$kept/.$name" || return
+	tail -n 1 "$kept/.$name" >"$work/$name" && mv "$work/$name" "$kept/$name" && rm "$kept/.$name"
+}
+export -f row
+export kept share work build
+
+why=$("$top/tests/record/residuals.py" ${recordings:+"$recordings"} 2>&1 >"$work/lateness")
+case $? in
+0) check "residuals of waits" sh -c "\"$top/tests/record/residuals.py\" --wait $recordings >$work/waits" ;;
+77) skip "recorded workers" "$why" ;;
+*) result 1 "residuals.py: $why" ;;
+esac
+rows | xargs -P "$(nproc)" -L 1 bash -c 'row "$@"' row
+result $? "all rows are made"
+while read -r name _; do
+	line=$(cat "$kept/$name" 2>/dev/null) || continue
+	note "$line"
+	case $name in
+	iid-* | wander-*)
+		[ "$(awk -F'|' '{ split($6, rate, " "); print (rate[1] <= 1) }' <<<"$line")" = 1 ]
+		result $? "$name: no more than one healthy host a week and 10,000 hosts is named by a warning"
+		;;
+	esac
+done < <(rows)
+tap_end
