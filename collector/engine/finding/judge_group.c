@@ -211,6 +211,17 @@ ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
 	}
 }
 
+bool
+ls_judge_group_has(const struct ls_job *j, const struct ls_finding *f, size_t slot)
+{
+	bool slice = f->scope == LS_SCOPE_SLICE;
+	const struct ls_job_groups *g =
+		slice ? &j->slices : ls_job_groups_of(j, f->way);
+
+	return g != NULL && g->of[slot] != LS_GROUP_NO &&
+		strcmp(g->names[g->of[slot]], slice ? f->who.slice : f->group) == 0;
+}
+
 size_t
 ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
 {

@@ -43,6 +43,10 @@ size_t ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step,
 struct ls_finding ls_judge_group_subject(const struct ls_engine *e,
 	const struct ls_job *j, size_t slot);
 
+/* Is worker `slot` in the slice, rack or shard that a finding is about? */
+bool ls_judge_group_has(const struct ls_job *j, const struct ls_finding *f,
+	size_t slot);
+
 /* Findings about its members that were cleared for this one, about the group of worker `slot`, say so. */
 void ls_judge_group_adopt(struct ls_engine *e, const struct ls_job *j, size_t slot,
 	const struct ls_finding *group, int64_t now_us);

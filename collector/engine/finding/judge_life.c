@@ -13,19 +13,7 @@
 /* rotations that are waited for after a restart: half as many events take twice the steps */
 #define JUDGE_LIFE_ROTATION_ROUNDS (1 / LS_HALF)
 
-/* Is worker `slot` in the slice, rack or shard that a finding is about? */
-static bool
-judge_life_is_member(const struct ls_job *j, const struct ls_finding *f, size_t slot)
-{
-	bool slice = f->scope == LS_SCOPE_SLICE;
-	const struct ls_job_groups *g =
-		slice ? &j->slices : ls_job_groups_of(j, f->way);
-
-	return g != NULL && g->of[slot] != LS_GROUP_NO &&
-		strcmp(g->names[g->of[slot]], slice ? f->who.slice : f->group) == 0;
-}
-
-/* What the members of such a group take longer than the others, by their baselines and by what they are
+/* What the members of a slice, rack or shard take longer than the others, by their baselines and by what they are
  * suspected of; NaN: not known. */
 static double
 judge_life_members_s(const struct ls_job *j, const struct ls_finding *f)
@@ -38,7 +26,7 @@ judge_life_members_s(const struct ls_job *j, const struct ls_finding *f)
 
 		if (j->detect.worker[i].warm < LS_DETECT_WARM || isnan(own_s))
 			continue;
-		if (judge_life_is_member(j, f, i))
+		if (ls_judge_group_has(j, f, i))
 			j->room.a[members++] = own_s;
 		else
 			j->room.b[others++] = own_s;
@@ -128,7 +116,7 @@ judge_life_is_lost(const struct ls_engine *e, const struct ls_job *j,
 		return false;
 	for (size_t i = 0; i < j->count; i++)
 		if (one ? judge_life_follows(e, j, f, &e->workers[j->slots[i]])
-			: judge_life_is_member(j, f, i))
+			: ls_judge_group_has(j, f, i))
 			return false;
 	return true;
 }

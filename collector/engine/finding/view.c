@@ -3,6 +3,7 @@
 #include "collector/engine/finding/view.h"
 #include "collector/engine/finding/contradictions.h"
 #include "collector/engine/finding/findings.h"
+#include "collector/engine/finding/judge_group.h"
 #include "collector/engine/finding/judged.h"
 #include "collector/engine/finding/attention.h"
 #include "collector/engine/engine_state.h"
@@ -135,11 +136,18 @@ view_quality(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		ls_lies_render(e, j), "contradictions", ls_view_contradictions(e, j));
 }
 
-/* A finding that names a host is about workers of that host. */
+/* Is a finding about this worker, or about its group, while something is found of the worker, too? */
 static bool
-view_is_of(const struct ls_finding *f, const struct ls_engine_worker *w)
+view_is_of(const struct ls_engine *e, const struct ls_finding *f,
+	const struct ls_engine_worker *w)
 {
-	return f->who.host[0] == '\0' || strcmp(f->who.host, w->info.host) == 0;
+	const struct ls_job *j = &e->jobs[w->job];
+
+	if (f->scope == LS_SCOPE_SLICE || f->scope >= LS_SCOPE_GROUP)
+		return ls_judge_is_found(j, w->slot) &&
+			ls_judge_group_has(j, f, w->slot);
+	return f->scope != LS_SCOPE_JOB && f->who.rank == w->info.rank &&
+		strcmp(f->who.host, w->info.host) == 0;
 }
 
 const char *
@@ -148,9 +156,8 @@ ls_view_finding_of(const struct ls_engine *e, const struct ls_engine_worker *w)
 	for (size_t i = e->finding_count; i > 0; i--) {
 		const struct ls_finding *f = &e->findings[i - 1];
 
-		if (ls_finding_is_open(f) && f->scope != LS_SCOPE_JOB &&
-			f->who.rank == w->info.rank && view_is_of(f, w) &&
-			strcmp(f->who.job, w->info.job) == 0)
+		if (ls_finding_is_open(f) && strcmp(f->who.job, w->info.job) == 0 &&
+			view_is_of(e, f, w))
 			return f->id;
 	}
 	return NULL;

@@ -364,3 +364,32 @@ LS_TEST_LOOP(attempts, waiting_finding_outlives_the_collector, 0, 2)
 	fake_job_free(again);
 	fake_job_free(job);
 }
+
+/* What is found of each host of a rack is told of the rack. Its hosts, and nobody else, say so, also when the
+ * collector has started again: then nothing is found yet. */
+LS_TEST_LOOP(attempts, hosts_of_a_rack_show_the_finding_of_the_rack, 0, 2)
+{
+	struct fake_job *job = found(true), *again = fake_job_on(NULL, "train", 16);
+	json_t *f = fake_job_finding(job, 0), *hosts, *h;
+	size_t i, shown = 0;
+
+	ck_assert_int_eq(ls_engine_seed_finding(again->engine, f), 0);
+	fake_job_declare(again);
+	hosts = fake_job_hosts(_i == 0 ? job : again);
+	json_array_foreach(hosts, i, h)
+	{
+		const char *id = json_string_value(json_object_get(h, "finding"));
+		json_int_t rank = json_integer_value(json_object_get(h, "rank"));
+
+		if (id == NULL)
+			continue;
+		shown++;
+		ck_assert(rank >= 4 && rank < 8);
+		ck_assert_str_eq(id, ls_json_text_at(f, "id", NULL));
+	}
+	ck_assert_uint_eq(shown, _i == 0 ? 4 : 0);
+	json_decref(hosts);
+	json_decref(f);
+	fake_job_free(again);
+	fake_job_free(job);
+}

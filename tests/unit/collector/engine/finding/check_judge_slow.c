@@ -541,6 +541,27 @@ LS_TEST_LOOP(storage_and_attempts, rare_events_that_stay_away_are_over, 0,
 	fake_job_free(job);
 }
 
+/* Stalls, or a period, go on in the next attempt; a rotation is the job's, and is found again. */
+LS_TEST_LOOP(storage_and_attempts, rare_events_go_on_in_the_next_attempt, 0,
+	10 * (int)(sizeof(rares) / sizeof(rares[0])))
+{
+	const size_t k = (size_t)_i % (sizeof(rares) / sizeof(rares[0]));
+	double pause, was;
+	struct fake_job *job = rare(k, (uint64_t)_i, &pause);
+
+	was = fake_job_cost(job, 0);
+	job->attempt++;
+	job->step = 0;
+	fake_job_declare(job);
+	for (size_t i = 0; i < 1050; i++)
+		rares[k].step(job);
+	ck_assert_uint_eq(fake_job_told(job, "cleared"), k == 2 ? 1 : 0);
+	ck_assert_uint_eq(fake_job_told(job, "reopened"), k == 2 ? 1 : 0);
+	ck_assert(!is_marked(job));
+	ck_assert_double_gt(fake_job_cost(job, 0), 1.5 * was);
+	fake_job_free(job);
+}
+
 LS_TEST(storage_and_attempts, a_new_attempt_begins_anew)
 {
 	struct fake_job *job = fake_job_new(8);

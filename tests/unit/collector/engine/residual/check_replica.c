@@ -471,6 +471,45 @@ LS_TEST_LOOP(restart, a_slow_replica_outlives_a_restart_without_its_past, 0, 2)
 	fleet_free(f);
 }
 
+/* All replicas crash and begin again: the finding waits, and is decided by their new steps alone. Replicas that begin again
+ * are of the same attempt. */
+LS_TEST_LOOP(restart, finding_of_a_replica_outlives_a_crash_of_the_job, 0, 2)
+{
+	struct fleet *f = fleet_new(8);
+	double was, is;
+	json_t *one;
+
+	fleet_run(f, 160);
+	f->r[5].slow = 1.1;
+	fleet_run(f, 100);
+	for (size_t i = 0; i < 8; i++)
+		ls_engine_end(f->engine, f->r[i].handle, LS_END_CRASHED, f->now_us);
+	one = fleet_finding(f);
+	ck_assert_str_eq(ls_json_text_at(one, "status", NULL), "open");
+	ck_assert_str_eq(ls_json_text_at(one, "data_quality", "reference"),
+		"before_attempt");
+	was = json_number_value(ls_json_at(one, "impact", "chip_hours_lost_total"));
+	json_decref(one);
+	f->now_us += 60000000;
+	for (size_t i = 0; i < 8; i++) {
+		fleet_declare(f, i);
+		f->r[i].begin_us = f->now_us;
+	}
+	f->r[5].slow = _i == 0 ? 1.1 : 1;
+	fleet_run(f, 500);
+	one = fleet_finding(f);
+	ck_assert_uint_eq(f->opened, 1);
+	ck_assert_str_eq(ls_json_text_at(one, "status", NULL),
+		_i == 0 ? "open" : "cleared");
+	is = json_number_value(ls_json_at(one, "impact", "chip_hours_lost_total"));
+	if (_i == 0)
+		ck_assert_double_gt(is, 2 * was);
+	else
+		ck_assert_double_eq(is, was);
+	json_decref(one);
+	fleet_free(f);
+}
+
 LS_CASE(replay);
 
 /* What was told live is told again from the stored records and closings, to the byte.
