@@ -16,7 +16,7 @@ work is 90 % of the step, times 1 + noise + 0.3 % of independent jitter; a step 
   walks        a random walk for each host, 0.1 % a step, kept within 6 %
   sines        2 % for each host, 1,500 steps long, at a phase of its own
 
-Faults: `none`; N% from the middle on; `N%-born`: from the first step. Columns: `named`: hosts that a finding of warning or
+Faults: `none`; N% from the middle on, or up to 63 steps later; `N%-born`: from the first step. Columns: `named`: hosts that a finding of warning or
 above, or of info, is about; right: a healthy job with no host named, or the culprit alone. `found after`: steps from the
 onset to the step in which the culprit was first named. `findings/reopened, cost`: for each run, findings about the culprit, how often
 they were opened again, and what they cost in all as a ratio to the truth (what the step ends later by). With `--steps 10000` a fault
@@ -121,6 +121,7 @@ def write(path, case, steps, seed, on, cycle):
     excess = 0.0 if fault == "none" else float(fault.split("%")[0]) / 100
     onset = 0 if fault.endswith("born") else steps // 2
     culprit = rng.randrange(hosts) if excess > 0 else None
+    onset += 0 if culprit is None or onset == 0 else rng.randrange(64)  # at any step of a window
     begin, ends, lost_s = START_S, [], 0.0
     with gzip.open(path, "wt", compresslevel=1) as out:
         for k in range(steps):

@@ -7,7 +7,7 @@
  *   bench_scales [--runs N] [--hours H] [--seed N] [--tell] [--recorded FILE] [CASE]...
  *
  * A CASE is NOISE/HOSTS/FAULT[/SECONDS A STEP], as in bench_noise.py; without one, a short table.
- * FAULT: `none`; `N%` of a step from the middle on; `N%-born` from the first step; `least` (below). NOISE, as a
+ * FAULT: `none`; `N%` of a step from the middle on, or up to 63 steps later; `N%-born` from the first step; `least` (below). NOISE, as a
  * ratio to the step time, with independent noise of 0.3 % beside it:
  *
  *   iid-P        independent, P %
@@ -163,6 +163,8 @@ bench_run(const struct bench_case *c, unsigned steps, bool tell, struct bench_su
 	double at = NAN;
 	bool missed = false;
 
+	if (c->excess > 0 && !c->born) /* at any step of a window */
+		onset += (unsigned)(64 * scales_noise_uniform());
 	bench_open(&j, c);
 	for (unsigned k = 0; k < steps; k++) {
 		bench_step(&j, k >= onset ? c->excess : 0);
