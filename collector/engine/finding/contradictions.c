@@ -10,7 +10,7 @@
 /* Adds one: who says what, what becomes of them ("": nothing more is known), and what to
  * set. Takes the texts. */
 static void
-contradictions_add(json_t *to, json_t *claim, const char *meaning, json_t *todo)
+contradictions_add(json_t *to, const char *meaning, json_t *claim, json_t *todo)
 {
 	ls_ignore(json_array_append_new(to,
 		json_pack("{s:o, s:s, s:o}", "claim", claim, "meaning", meaning, "todo",
@@ -61,10 +61,9 @@ contradictions_twins(const struct ls_engine *e, const struct ls_job *j, json_t *
 		if (a->host == b->host && a->info.owner != 0 && b->info.owner != 0)
 			(void)snprintf(users, sizeof(users), " (uid %u and uid %u)",
 				a->info.owner - 1, b->info.owner - 1);
-		contradictions_add(to,
+		contradictions_add(to, "each is judged as a worker of its own",
 			json_sprintf("rank %d is claimed by %s and %s%s",
 				(int)b->info.rank, a->info.host, b->info.host, users),
-			"each is judged as a worker of its own",
 			json_string("set LOCKSTEP_RANK to ranks that are unique in the "
 				    "job"));
 		shown++;
@@ -90,18 +89,17 @@ contradictions_world(const struct ls_engine *e, const struct ls_job *j, json_t *
 	size_t slices = j->slices.count;
 
 	if (j->world_least != j->world)
-		contradictions_add(to,
+		contradictions_add(to, "",
 			json_sprintf("%s says that the job has %d workers, %s says %d",
 				contradictions_who(e, j, j->world_least),
 				(int)j->world_least, contradictions_who(e, j, j->world),
 				(int)j->world),
-			"", json_string("set LOCKSTEP_WORLD to one number"));
+			json_string("set LOCKSTEP_WORLD to one number"));
 	if (slices > 1 && (size_t)j->world == j->count * slices)
-		contradictions_add(to,
+		contradictions_add(to, "",
 			json_sprintf("%d workers are expected, and %zu report in %zu "
 				     "slices",
 				(int)j->world, j->count, slices),
-			"",
 			json_sprintf("if TPU_WORKER_HOSTNAMES names the hosts of all "
 				     "slices, set LOCKSTEP_WORLD=%zu and LOCKSTEP_RANK",
 				j->count));
@@ -112,12 +110,11 @@ contradictions_world(const struct ls_engine *e, const struct ls_job *j, json_t *
 		if (who->rank < j->world ||
 			ls_worker_has_left(j, &e->workers[j->slots[i]]))
 			continue;
-		contradictions_add(to,
+		contradictions_add(to, "each is judged",
 			json_sprintf("%s says that it has rank %d, %s that the job has "
 				     "%d workers",
 				who->host, (int)who->rank,
 				contradictions_who(e, j, j->world), (int)j->world),
-			"each is judged",
 			json_string("set LOCKSTEP_RANK and LOCKSTEP_WORLD"));
 		break; /* one line says it */
 	}
@@ -139,11 +136,10 @@ contradictions_attempt(const struct ls_engine *e, const struct ls_job *j, json_t
 			continue;
 		if (who->owner != 0 && who->owner != LS_OWNER_APART)
 			(void)snprintf(user, sizeof(user), " (uid %u)", who->owner - 1);
-		contradictions_add(to,
+		contradictions_add(to, "only one attempt is judged",
 			json_sprintf("%s%s announces attempt %d, %s attempt %d",
 				who->host, user, (int)who->attempt,
 				e->workers[j->slots[0]].info.host, (int)j->attempt),
-			"only one attempt is judged",
 			json_string("set LOCKSTEP_ATTEMPT to one number, or "
 				    "LOCKSTEP_JOB to names that are unique"));
 		shown++;
