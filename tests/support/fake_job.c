@@ -137,7 +137,9 @@ fake_job_declare(struct fake_job *job)
 {
 	struct ls_worker_info info = { .attempt = job->attempt,
 		.chips = job->chips,
-		.world = job->no_world ? 0 : (int32_t)job->count };
+		.world = job->world < 0	 ? 0
+			: job->world > 0 ? job->world
+					 : (int32_t)job->count };
 
 	(void)snprintf(info.job, sizeof(info.job), "%s", job->name);
 	for (size_t i = 0; i < job->count; i++) {

@@ -64,7 +64,7 @@ struct fake_job {
 	/* work wanders: of what it varies by, so much is kept, and normal noise of this
 	 * deviation is added */
 	double keep, wander;
-	bool no_world; /* no worker reports how many there are */
+	int32_t world; /* workers report that so many are in the job; -1: nothing; 0: count */
 	size_t slices; /* 0 or 1: one; else a barrier in each, and one of all */
 	size_t on_host; /* workers of a host; 0: one */
 	size_t first_host; /* number of the first rank's */

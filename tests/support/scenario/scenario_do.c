@@ -73,6 +73,7 @@ static const struct field job_fields[] = {
 	JOB("step", SIZE, step)
 	JOB("tails", BOOL, tails)
 	JOB("wander", DOUBLE, wander)
+	JOB("world", INT, world)
 	{ .name = NULL },
 };
 
@@ -393,31 +394,64 @@ do_end(struct scenario_run *r)
 					how, of[k]->now_us);
 }
 
+/* What the engine answers must be the third word. */
+static void
+answer(struct scenario_run *r, int rc, bool beside)
+{
+	const char *is = rc == 0       ? beside ? "beside" : "taken"
+		: rc == -LS_ESTALE     ? "late"
+		: rc == -LS_EDUPLICATE ? "double"
+		: rc == -LS_EBUSY      ? "busy"
+				       : ls_err_text(rc);
+
+	if (strcmp(r->words[2], is) != 0)
+		scenario_wrong(r, "it is %s, not %s", is, r->words[2]);
+}
+
 /* The newest record of some comes again, or now. */
 static void
 do_deliver(struct scenario_run *r)
 {
-	static const struct {
-		const char *name;
-		int rc;
-	} answers[] = { { "taken", 0 }, { "late", -LS_ESTALE },
-		{ "double", -LS_EDUPLICATE } };
-	size_t k = 0;
-
 	ranks(r, r->words[1]);
-	while (k < 3 && strcmp(answers[k].name, r->words[2]) != 0)
-		k++;
-	if (k == 3)
-		scenario_wrong(r, "\"%s\" is not taken, late or double", r->words[2]);
 	for (size_t i = 0; i < r->job->count; i++) {
 		const struct fake_worker *w = &r->job->workers[i];
 
-		if (r->is[i] &&
-			ls_engine_record(r->job->engine, w->handle, &w->record,
-				r->job->now_us) != answers[k].rc)
-			scenario_wrong(r, "the record of rank %zu is not %s", i,
-				r->words[2]);
+		if (r->is[i])
+			answer(r,
+				ls_engine_record(r->job->engine, w->handle, &w->record,
+					r->job->now_us),
+				false);
 	}
+}
+
+/* A process says that it is this rank; it may get the place of the present one, or one beside. */
+static void
+do_claim(struct scenario_run *r)
+{
+	size_t rank = count_of(r);
+	const char *host = scenario_option(r, "host"),
+		   *refused = scenario_option(r, "refused");
+	struct ls_worker_info info = { .attempt = scenario_option(r, "attempt") != NULL
+			? (int32_t)option(r, "attempt")
+			: r->job->attempt,
+		.rank = (int32_t)rank,
+		.owner = (uint32_t)option(r, "owner") };
+	uint32_t handle = LS_NO_WORKER;
+	int rc;
+
+	scenario_only(r, 3, "host= attempt= owner= refused= ");
+	if (rank >= r->job->count)
+		scenario_wrong(r, "\"%s\" is no rank of %zu", r->words[1],
+			r->job->count);
+	(void)snprintf(info.job, sizeof(info.job), "%s", r->job->name);
+	(void)snprintf(info.host, sizeof(info.host), "h%zu", rank);
+	if (host != NULL)
+		(void)snprintf(info.host, sizeof(info.host), "%s", host);
+	if (refused != NULL)
+		(void)snprintf(info.refused_rank, sizeof(info.refused_rank), "%s",
+			refused);
+	rc = ls_engine_worker(r->job->engine, &info, r->job->now_us, &handle);
+	answer(r, rc, handle != r->job->workers[rank].handle);
 }
 
 /* The processes come back in the same attempt, or in the next. */
@@ -539,6 +573,9 @@ static const struct {
 	{ "wait", "SECONDS", 2, 2, do_wait },
 	{ "end", "RANKS HOW", 3, 3, do_end },
 	{ "deliver", "RANKS (taken|late|double)", 3, 3, do_deliver },
+	{ "claim",
+		"RANK (taken|beside|late|busy) [host=] [attempt=] [owner=] [refused=]",
+		3, 7, do_claim },
 	{ "rejoin", "", 1, 1, do_rejoin },
 	{ "attempt", "[back=STEPS] [wait=SECONDS]", 1, 3, do_attempt },
 	{ "restart", "[back=STEPS] [reference=1]", 1, 3, do_restart },

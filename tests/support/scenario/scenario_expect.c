@@ -220,8 +220,10 @@ expect_count(struct scenario_run *r, const char *word)
 		{ "missing", job->missing_last },
 		{ "missing_rank", (size_t)job->missing_first },
 		{ "records", s.records }, { "late", s.late },
-		{ "doubles", s.duplicates }, { "hangs", job->hangs },
-		{ "hung", job->hang.count }, { "waiting", job->hang.waiting } };
+		{ "doubles", s.duplicates }, { "workers", s.workers },
+		{ "beside", s.duplicate_ranks }, { "foreign", s.lies[LS_LIE_ATTEMPT] },
+		{ "hangs", job->hangs }, { "hung", job->hang.count },
+		{ "waiting", job->hang.waiting } };
 	size_t len = strcspn(word, "="), i = 0,
 	       all = sizeof(counts) / sizeof(counts[0]);
 
