@@ -3,6 +3,7 @@
 
 #include "tests/support/fake_job.h"
 #include "collector/engine/finding/view.h"
+#include "collector/engine/join/steps.h"
 #include "tests/support/json_at.h"
 
 #include "proto/base/json.h"
@@ -73,6 +74,9 @@ fake_on_closed(void *arg, const struct ls_engine_close *c)
 	struct fake_job *job = arg;
 
 	job->closed++;
+	job->windows += ls_window_is(c->step);
+	if (job->told_closed != NULL)
+		job->told_closed(job, c);
 	job->used_last = c->used;
 	job->expected_last = c->expected;
 	job->missing_last = c->missing_count;
@@ -184,10 +188,12 @@ fake_job_on(struct ls_engine *engine, const char *name, size_t count)
 	job->own_s = 0.08;
 	job->collective_s = 0.02;
 	job->noise = 0.003;
+	job->spread = 100;
 	job->now_us = FAKE_START_US;
 	for (size_t i = 0; i < count; i++)
-		job->workers[i] =
-			(struct fake_worker){ .slow = 1, .once_as = LS_PHASE_COMPUTE };
+		job->workers[i] = (struct fake_worker){
+			.slow = 1, .more = 1, .once_as = LS_PHASE_COMPUTE
+		};
 	return job;
 }
 

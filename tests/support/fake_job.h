@@ -42,6 +42,12 @@ struct fake_worker {
 	/* counters grow by so much a step, and have grown to */
 	double grows[FAKE_COUNTERS], grown[FAKE_COUNTERS];
 	struct ls_record record; /* of the newest step */
+	/* of a serving job (scenario/serving.h): the number and begin of its next batch, a factor on
+	 * its load, a rest before the next batch; tells no load; marks waits */
+	uint64_t serves;
+	int64_t begin_us;
+	double more, idle_s;
+	bool loadless, waits;
 };
 
 /* What the sink was told. */
@@ -80,11 +86,20 @@ struct fake_job {
 	/* the next step checkpoints, on all workers, ten times as long */
 	bool checkpoint;
 	bool shuffle; /* records of a step arrive in any order */
+	bool serving; /* a serving job: its workers do not wait for each other, but if together */
+	bool together;
+	double curve; /* seconds for the square of a load */
+	double spread; /* loads are from 50 to so much more */
+	/* what the engine took from a serving job, and what it closed; NULL: not wanted */
+	void (*told)(struct fake_job *job, size_t worker, const struct ls_record *r);
+	void (*told_closed)(struct fake_job *job, const struct ls_engine_close *c);
+	void *arg; /* theirs */
 	size_t counted_steps; /* counters are told each so many steps; 0: never */
 	uint64_t step; /* the next */
 	int64_t now_us; /* the next step's begin */
 	struct fake_event events[FAKE_EVENTS_MAX];
 	size_t event_count;
+	uint64_t windows; /* of closed */
 	uint64_t closed, used_last, missing_last, expected_last;
 	int32_t missing_first;
 	size_t hangs; /* observed so far; the newest: */

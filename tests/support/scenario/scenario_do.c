@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "tests/support/scenario/scenario_run.h"
+#include "tests/support/scenario/serving.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -52,11 +53,13 @@ struct field {
 static const struct field job_fields[] = {
 #define JOB(name, type, member) { name, type, offsetof(struct fake_job, member) },
 	JOB("apart", DOUBLE, apart_s)
+	JOB("attempt", INT, attempt)
 	JOB("chips", INT, chips)
 	JOB("clockless", BOOL, clockless)
 	JOB("collective", DOUBLE, collective_s)
 	JOB("comm", DOUBLE, comm_s)
 	JOB("counted", SIZE, counted_steps)
+	JOB("curve", DOUBLE, curve)
 	JOB("first_host", SIZE, first_host)
 	JOB("hosts_of", SIZE, on_host)
 	JOB("keep", DOUBLE, keep)
@@ -65,13 +68,16 @@ static const struct field job_fields[] = {
 	JOB("patience", PATIENCE, engine)
 	JOB("racks_of", SIZE, in_rack)
 	JOB("seed", SEED, random)
+	JOB("serving", BOOL, serving)
 	JOB("shards", SIZE, shards)
 	JOB("slice0", DOUBLE, slice_comm_s[0])
 	JOB("slice1", DOUBLE, slice_comm_s[1])
 	JOB("slices", SIZE, slices)
+	JOB("spread", DOUBLE, spread)
 	JOB("stages", SIZE, stages)
 	JOB("step", SIZE, step)
 	JOB("tails", BOOL, tails)
+	JOB("together", BOOL, together)
 	JOB("wander", DOUBLE, wander)
 	JOB("world", INT, world)
 	{ .name = NULL },
@@ -83,14 +89,19 @@ static const struct field worker_fields[] = {
 	WORKER("cpu", DOUBLE, grows[0])
 	WORKER("expert", DOUBLE, expert)
 	WORKER("held", DOUBLE, grows[2])
+	WORKER("idle", DOUBLE, idle_s)
 	WORKER("input", DOUBLE, input_s)
+	WORKER("loadless", BOOL, loadless)
 	WORKER("markless", BOOL, markless)
+	WORKER("more", DOUBLE, more)
 	WORKER("mute", BOOL, mute)
 	WORKER("once", DOUBLE, once_s)
 	WORKER("queue", DOUBLE, grows[1])
 	WORKER("resent", DOUBLE, grows[3])
 	WORKER("send", DOUBLE, send_s)
+	WORKER("serves", SIZE, serves)
 	WORKER("slow", DOUBLE, slow)
+	WORKER("waits", BOOL, waits)
 	{ .name = NULL },
 };
 /* clang-format on */
@@ -203,6 +214,10 @@ follow(struct scenario_run *r)
 static void
 step(struct scenario_run *r)
 {
+	if (r->job->serving) { /* a second */
+		serving_run(r->job);
+		return;
+	}
 	fake_job_wander(r->job);
 	fake_job_make(r->job);
 	keep(r);
@@ -255,6 +270,8 @@ do_job(struct scenario_run *r)
 	for (size_t i = 2; i < r->count; i++)
 		put(r, job_fields, r->job, r->words[i], 1);
 	fake_job_declare(r->job);
+	if (r->job->serving)
+		serving_begin(r->job);
 }
 
 static void
@@ -513,7 +530,7 @@ do_restart(struct scenario_run *r)
 	*next = *job;
 	next->engine = engine;
 	next->workers = workers;
-	next->event_count = next->hangs = next->closed = 0;
+	next->event_count = next->hangs = next->closed = next->windows = 0;
 	ls_engine_patience(engine, r->patience_s);
 	seed(next, job, option(r, "reference") != 0);
 	if (back > 0)
@@ -581,7 +598,8 @@ static const struct {
 	{ "restart", "[back=STEPS] [reference=1]", 1, 3, do_restart },
 	{ "repeat", "TIMES", 2, 2, do_repeat },
 	{ "done", "", 1, 1, do_done },
-	{ "save", "NAME (PATH|stalled) [KIND [PATH=VALUE]...]", 3, 99, scenario_save },
+	{ "save", "NAME (PATH|COUNT|stalled|serves.RANK) [KIND [PATH=VALUE]...]", 3, 99,
+		scenario_save },
 	{ "expect", "(nothing|COUNT=...|[only|no] KIND|finding|job) [PATH=VALUE]...", 2,
 		99, scenario_expect },
 };

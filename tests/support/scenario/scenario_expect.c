@@ -201,8 +201,9 @@ retold(const struct scenario_run *r)
 	return n;
 }
 
-static void
-expect_count(struct scenario_run *r, const char *word)
+/* The count that a word begins with; NaN: it is none. */
+static double
+count_of(const struct scenario_run *r, const char *word)
 {
 	const struct fake_job *job = r->job;
 	const struct ls_engine_stats s = fake_job_stats(job);
@@ -215,26 +216,33 @@ expect_count(struct scenario_run *r, const char *word)
 		{ "reopened", fake_job_told(job, "reopened") },
 		{ "told", job->event_count }, { "retold", retold(r) },
 		{ "findings", s.findings_total }, { "open", s.findings_open },
-		{ "closed", job->closed }, { "short", s.steps_short },
-		{ "used", job->used_last }, { "expected", job->expected_last },
-		{ "missing", job->missing_last },
+		{ "closed", job->closed }, { "windows", job->windows },
+		{ "short", s.steps_short }, { "used", job->used_last },
+		{ "expected", job->expected_last }, { "missing", job->missing_last },
 		{ "missing_rank", (size_t)job->missing_first },
 		{ "records", s.records }, { "late", s.late },
 		{ "doubles", s.duplicates }, { "workers", s.workers },
 		{ "beside", s.duplicate_ranks }, { "foreign", s.lies[LS_LIE_ATTEMPT] },
 		{ "hangs", job->hangs }, { "hung", job->hang.count },
 		{ "waiting", job->hang.waiting } };
-	size_t len = strcspn(word, "="), i = 0,
-	       all = sizeof(counts) / sizeof(counts[0]);
+	size_t len = strcspn(word, "=");
 
-	while (i < all &&
-		(strncmp(word, counts[i].name, len) != 0 ||
-			counts[i].name[len] != '\0'))
-		i++;
-	if (i == all || word[len] != '=')
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		if (strncmp(word, counts[i].name, len) == 0 &&
+			counts[i].name[len] == '\0')
+			return (double)counts[i].n;
+	return NAN;
+}
+
+static void
+expect_count(struct scenario_run *r, const char *word)
+{
+	double x = count_of(r, word);
+
+	if (isnan(x) || strchr(word, '=') == NULL)
 		scenario_wrong(r, "\"%s\" is nothing that can be expected", word);
-	if (!in_range(r, (double)counts[i].n, word + len + 1, NAN))
-		scenario_wrong(r, "%s: it is %zu", word, counts[i].n);
+	if (!in_range(r, x, strchr(word, '=') + 1, NAN))
+		scenario_wrong(r, "%s: it is %.0f", word, x);
 }
 
 void
@@ -262,11 +270,25 @@ scenario_expect(struct scenario_run *r)
 	}
 }
 
-/* What is at a path of the first such finding, or the seconds of all stalls, under a name. */
+/* A number that is in no finding: a count, the seconds of all stalls, or the batches of a
+ * replica. NaN: the word is another. */
+static double
+other(const struct scenario_run *r, const char *word)
+{
+	size_t i = strncmp(word, "serves.", 7) == 0 ? strtoul(word + 7, NULL, 10)
+						    : SIZE_MAX;
+
+	if (i < r->job->count)
+		return (double)r->job->workers[i].serves;
+	return strcmp(word, "stalled") == 0 ? r->stalled_s : count_of(r, word);
+}
+
+/* What is at a path of the first such finding, or such a number, under a name. */
 void
 scenario_save(struct scenario_run *r)
 {
 	struct scenario_name *to = &r->names[r->name_count++];
+	double x = other(r, r->words[2]);
 	const json_t *v;
 
 	look(r);
@@ -279,9 +301,9 @@ scenario_save(struct scenario_run *r)
 	if (json_is_string(v))
 		(void)snprintf(to->value, sizeof(to->value), "%s",
 			json_string_value(v));
-	else if (v != NULL || strcmp(r->words[2], "stalled") == 0)
+	else if (v != NULL || !isnan(x))
 		(void)snprintf(to->value, sizeof(to->value), "%.17g",
-			v != NULL ? json_number_value(v) : r->stalled_s);
+			v != NULL ? json_number_value(v) : x);
 	else
 		scenario_wrong(r, "no finding has \"%s\"", r->words[2]);
 }
