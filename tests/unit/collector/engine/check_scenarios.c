@@ -13,9 +13,14 @@
 
 #define FOLDER "tests/unit/collector/engine/scenarios"
 
-static struct scenario *all; /* until the program ends, as their texts */
+#define FILES_MAX 40
+#define SCENARIOS_MAX 1024
+
+static struct ls_test_case files[FILES_MAX];
+static size_t file; /* of the scenarios that are found now */
+static struct scenario all[SCENARIOS_MAX];
+static TTest tests[SCENARIOS_MAX];
 static size_t count;
-static struct ls_test_case *file_case;
 
 static void
 scenario_fn(int i)
@@ -28,15 +33,12 @@ scenario_fn(int i)
 static void
 add(void *arg, const struct scenario *s)
 {
-	TTest *test = malloc(sizeof(*test));
-
 	(void)arg;
-	all = realloc(all, (count + 1) * sizeof(*all));
-	if (all == NULL || test == NULL)
+	if (count == SCENARIOS_MAX)
 		abort();
 	all[count] = *s;
-	*test = (TTest){ strdup(s->title), scenario_fn, s->file, s->line };
-	ls_test_register(file_case, test, 0, (int)count, (int)count + 1);
+	tests[count] = (TTest){ all[count].title, scenario_fn, s->file, s->line };
+	ls_test_register(&files[file], &tests[count], 0, (int)count, (int)count + 1);
 	count++;
 }
 
@@ -66,25 +68,25 @@ __attribute__((constructor)) static void
 register_all(void)
 {
 	const char *top = getenv("top_srcdir");
-	struct dirent **files = NULL;
+	struct dirent **found = NULL;
 	char path[PATH_MAX];
 	size_t at;
 	int n;
 
 	at = (size_t)snprintf(path, sizeof(path), "%s/", top != NULL ? top : ".");
 	(void)snprintf(path + at, sizeof(path) - at, FOLDER);
-	n = scandir(path, &files, is_scenario, alphasort);
+	n = scandir(path, &found, is_scenario, alphasort);
+	if (n > FILES_MAX)
+		abort();
 	for (int i = 0; i < n; i++) {
 		(void)snprintf(path + at, sizeof(path) - at, FOLDER "/%s",
-			files[i]->d_name);
-		*strrchr(files[i]->d_name, '.') = '\0';
-		file_case = calloc(1, sizeof(*file_case));
-		if (file_case == NULL)
-			abort();
-		file_case->name = files[i]->d_name;
+			found[i]->d_name);
+		*strrchr(found[i]->d_name, '.') = '\0';
+		files[file].name = found[i]->d_name;
 		scenario_each(strdup(path + at), text_of(path), add, NULL);
+		file++;
 	}
-	free(files);
+	free(found);
 }
 
 /* Runs the last scenario of a text. */
