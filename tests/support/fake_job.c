@@ -3,6 +3,7 @@
 
 #include "tests/support/fake_job.h"
 #include "collector/engine/finding/view.h"
+#include "collector/engine/join/steps.h"
 #include "tests/support/json_at.h"
 
 #include "proto/base/json.h"
@@ -73,6 +74,9 @@ fake_on_closed(void *arg, const struct ls_engine_close *c)
 	struct fake_job *job = arg;
 
 	job->closed++;
+	job->windows += ls_window_is(c->step);
+	if (job->told_closed != NULL)
+		job->told_closed(job, c);
 	job->used_last = c->used;
 	job->expected_last = c->expected;
 	job->missing_last = c->missing_count;
@@ -137,7 +141,9 @@ fake_job_declare(struct fake_job *job)
 {
 	struct ls_worker_info info = { .attempt = job->attempt,
 		.chips = job->chips,
-		.world = job->no_world ? 0 : (int32_t)job->count };
+		.world = job->world < 0	 ? 0
+			: job->world > 0 ? job->world
+					 : (int32_t)job->count };
 
 	(void)snprintf(info.job, sizeof(info.job), "%s", job->name);
 	for (size_t i = 0; i < job->count; i++) {
@@ -182,9 +188,12 @@ fake_job_on(struct ls_engine *engine, const char *name, size_t count)
 	job->own_s = 0.08;
 	job->collective_s = 0.02;
 	job->noise = 0.003;
+	job->spread = 100;
 	job->now_us = FAKE_START_US;
 	for (size_t i = 0; i < count; i++)
-		job->workers[i].slow = 1;
+		job->workers[i] = (struct fake_worker){
+			.slow = 1, .more = 1, .once_as = LS_PHASE_COMPUTE
+		};
 	return job;
 }
 
@@ -212,6 +221,24 @@ fake_mark_phase(struct ls_record *r, enum ls_phase phase, double s)
 	r->phase_ns[phase] = (uint64_t)llround(s * 1e9);
 }
 
+/* So much of the computation was this; LS_PHASE_COUNT: it was before the step. */
+static void
+fake_mark_once(struct ls_record *r, enum ls_phase phase, double s)
+{
+	uint64_t ns = (uint64_t)llround(s * 1e9);
+
+	if (phase == LS_PHASE_COMPUTE)
+		return;
+	r->phase_ns[LS_PHASE_COMPUTE] -= ns;
+	if (phase != LS_PHASE_COUNT) {
+		r->phase_mask |= 1u << phase;
+		r->phase_ns[phase] += ns;
+	} else {
+		r->t_begin_ns += (int64_t)ns;
+		r->duration_ns -= ns;
+	}
+}
+
 /* The record of a worker that began at begin_us, arrived after own_s and left at
  * exit_us. */
 static void
@@ -228,13 +255,33 @@ fake_fill(const struct fake_job *job, struct fake_worker *w, int64_t begin_us,
 		own_s - w->input_s);
 	if (w->input_s > 0)
 		fake_mark_phase(r, LS_PHASE_INPUT_WAIT, w->input_s);
-	if (job->clockless) {
+	if (w->once_s > 0)
+		fake_mark_once(r, w->once_as, w->once_s);
+	w->once_s = 0;
+	if (w->expert > 0) {
+		r->work_mask =
+			1u << LS_WORK_EXPERT_LOAD_MAX | 1u << LS_WORK_EXPERT_LOAD_MEAN;
+		r->work[LS_WORK_EXPERT_LOAD_MAX] = w->expert;
+		r->work[LS_WORK_EXPERT_LOAD_MEAN] = 100;
+	}
+	if (w->markless) {
+		r->phase_mask = 0;
+		memset(r->phase_ns, 0, sizeof(r->phase_ns));
+	} else if (job->clockless) {
 		fake_mark_phase(r, LS_PHASE_SYNC_WAIT,
 			(double)(exit_us - enter_us) * 1e-6);
 	} else {
 		r->barrier_count = 1;
 		r->barrier[0].enter_ns = enter_us * 1000;
 		r->barrier[0].exit_ns = exit_us * 1000;
+	}
+	if (job->apart_s > 0) {
+		int64_t earlier_ns = llround(job->apart_s * 1e9) * (w - job->workers) *
+			(int64_t)job->step;
+
+		r->t_begin_ns -= earlier_ns;
+		r->barrier[0].enter_ns -= earlier_ns;
+		r->barrier[0].exit_ns -= earlier_ns;
 	}
 	if (w->send_s > 0) {
 		r->peer_count = 1;
@@ -281,7 +328,6 @@ fake_job_make(struct fake_job *job)
 
 		own[i] = base * fmax(w->slow + job->noise * fake_noise(job), 0.1) +
 			w->once_s + w->input_s;
-		w->once_s = 0;
 		last = fmax(last, own[i]);
 	}
 	for (size_t s = 0; s < job->slices; s++)
@@ -300,12 +346,46 @@ fake_job_make(struct fake_job *job)
 	job->step++;
 }
 
+static void
+fake_count(struct fake_job *job, size_t i)
+{
+	static const uint16_t metric[FAKE_COUNTERS] = { LS_METRIC_JOB_CPU,
+		LS_METRIC_JOB_RUNQUEUE_WAIT, LS_METRIC_HOST_CPU_THROTTLED,
+		LS_METRIC_HOST_TCP_RETRANSMITS };
+	struct fake_worker *w = &job->workers[i];
+	char host[16];
+
+	for (size_t k = 0; k < FAKE_COUNTERS; k++)
+		w->grown[k] += w->grows[k];
+	if (job->counted_steps == 0 || job->step % job->counted_steps != 0)
+		return;
+	(void)snprintf(host, sizeof(host), "h%zu", job->first_host + i);
+	LS_ASSERT(ls_engine_counters(job->engine, host, w->handle, job->now_us, 2,
+			  metric, w->grown) == 0);
+	LS_ASSERT(ls_engine_counters(job->engine, host, LS_NO_WORKER, job->now_us, 2,
+			  metric + 2, w->grown + 2) == 0);
+}
+
+void
+fake_job_wander(struct fake_job *job)
+{
+	for (size_t i = 0; job->wander > 0 && i < job->count; i++) {
+		struct fake_worker *w = &job->workers[i];
+
+		w->slow -= w->wander;
+		w->wander = job->keep * w->wander + job->wander * fake_job_normal(job);
+		w->slow += w->wander;
+	}
+}
+
 void
 fake_job_report(struct fake_job *job)
 {
 	size_t *order = calloc(job->count, sizeof(*order));
 
 	LS_ASSERT(order != NULL);
+	for (size_t i = 0; i < job->count; i++)
+		fake_count(job, i);
 	for (size_t i = 0; i < job->count; i++) {
 		size_t k = job->shuffle
 			? (size_t)(fake_job_random(job) * (double)(i + 1))

@@ -23,15 +23,31 @@
 #define FAKE_SLICES_MAX 4
 #define FAKE_RANKS_MAX 64 /* of an observed standstill */
 #define FAKE_START_US 1700000000000000ll
+/* CPU time and wait for a CPU of the worker; throttled time and segments sent again of its
+ * host */
+#define FAKE_COUNTERS 4
 
 struct fake_worker {
 	uint32_t handle;
 	double slow; /* factor on its own work */
 	double send_s; /* it waits for the next worker to take what it sends */
 	double once_s; /* added to the next step's own work */
+	/* the phase that tells it; LS_PHASE_COUNT: none, it is between two steps */
+	enum ls_phase once_as;
 	double input_s; /* of the own work, spent waiting for input */
 	bool mute; /* does not report */
+	bool markless; /* its records say how long a step took, and no more */
+	double expert; /* load of its fullest expert, of 100 on average; 0: not told */
+	double wander; /* what its work varies by now */
+	/* counters grow by so much a step, and have grown to */
+	double grows[FAKE_COUNTERS], grown[FAKE_COUNTERS];
 	struct ls_record record; /* of the newest step */
+	/* of a serving job (scenario/serving.h): the number and begin of its next batch, a factor on
+	 * its load, a rest before the next batch; tells no load; marks waits */
+	uint64_t serves;
+	int64_t begin_us;
+	double more, idle_s;
+	bool loadless, waits;
 };
 
 /* What the sink was told. */
@@ -50,7 +66,11 @@ struct fake_job {
 	uint64_t random;
 	double own_s, noise, collective_s; /* noise: ratio to own_s */
 	double comm_s; /* added to every collective */
-	bool no_world; /* no worker reports how many there are */
+	double apart_s; /* in each step, each rank is so much earlier than the one before */
+	/* work wanders: of what it varies by, so much is kept, and normal noise of this
+	 * deviation is added */
+	double keep, wander;
+	int32_t world; /* workers report that so many are in the job; -1: nothing; 0: count */
 	size_t slices; /* 0 or 1: one; else a barrier in each, and one of all */
 	size_t on_host; /* workers of a host; 0: one */
 	size_t first_host; /* number of the first rank's */
@@ -66,10 +86,20 @@ struct fake_job {
 	/* the next step checkpoints, on all workers, ten times as long */
 	bool checkpoint;
 	bool shuffle; /* records of a step arrive in any order */
+	bool serving; /* a serving job: its workers do not wait for each other, but if together */
+	bool together;
+	double curve; /* seconds for the square of a load */
+	double spread; /* loads are from 50 to so much more */
+	/* what the engine took from a serving job, and what it closed; NULL: not wanted */
+	void (*told)(struct fake_job *job, size_t worker, const struct ls_record *r);
+	void (*told_closed)(struct fake_job *job, const struct ls_engine_close *c);
+	void *arg; /* theirs */
+	size_t counted_steps; /* counters are told each so many steps; 0: never */
 	uint64_t step; /* the next */
 	int64_t now_us; /* the next step's begin */
 	struct fake_event events[FAKE_EVENTS_MAX];
 	size_t event_count;
+	uint64_t windows; /* of closed */
 	uint64_t closed, used_last, missing_last, expected_last;
 	int32_t missing_first;
 	size_t hangs; /* observed so far; the newest: */
@@ -108,6 +138,9 @@ void fake_job_report(struct fake_job *job);
  * then. */
 void fake_job_live(struct fake_job *job, size_t worker, enum ls_phase phase,
 	int64_t since_us);
+
+/* Lets the work of each worker wander by one step. */
+void fake_job_wander(struct fake_job *job);
 
 /* Makes and reports so many steps. */
 void fake_job_run(struct fake_job *job, size_t steps);

@@ -12,176 +12,6 @@
 
 LS_CASE(steps);
 
-LS_TEST_LOOP(steps, step_closes_short_when_its_time_is_up, 0, 2)
-{
-	struct fake_job *job = fake_job_new(4);
-	int64_t wait_us = 2000000, seen_us;
-
-	if (_i == 1) { /* three medians are longer */
-		job->own_s = 0.9;
-		job->collective_s = 0.1;
-		fake_job_run(job, 10);
-		wait_us = 3000000;
-	} else {
-		fake_job_run(job, 10);
-	}
-	job->workers[2].mute = true;
-	fake_job_make(job);
-	fake_job_report(job);
-	seen_us = job->now_us;
-	ls_engine_advance(job->engine, seen_us + wait_us - 100000);
-	ck_assert_uint_eq(job->closed, 10);
-	ls_engine_advance(job->engine, seen_us + wait_us + 100000);
-	ck_assert_uint_eq(job->closed, 11);
-	ck_assert_uint_eq(job->used_last, 3);
-	ck_assert_uint_eq(job->expected_last, 4);
-	ck_assert_uint_eq(job->missing_last, 1);
-	ck_assert_int_eq(job->missing_first, 2);
-	ck_assert_uint_eq(fake_job_stats(job).steps_short, 1);
-	fake_job_free(job);
-}
-
-/* Agents come back one by one: the last one is waited for, and then nobody. */
-LS_TEST_LOOP(steps, after_a_restart_the_last_agent_is_waited_for, 0, 3)
-{
-	struct fake_job *job = fake_job_new(4);
-	int64_t now_us;
-
-	fake_job_run(job, 10);
-	job->workers[2].mute = true;
-	fake_job_make(job);
-	ls_engine_restored(job->engine, job->now_us);
-	fake_job_report(job);
-	now_us = job->now_us + 9800000;
-	ls_engine_advance(job->engine, now_us);
-	ck_assert_uint_eq(job->closed, 10);
-	if (_i == 0) { /* here it is */
-		ck_assert_int_eq(ls_engine_record(job->engine, job->workers[2].handle,
-					 &job->workers[2].record, now_us),
-			0);
-		ck_assert_uint_eq(fake_job_stats(job).steps_short, 0);
-	} else { /* it does not come; or the clock goes back meanwhile */
-		ls_engine_advance(job->engine,
-			_i == 1 ? now_us + 500000 : now_us - 3600000000);
-		ls_engine_advance(job->engine, now_us + 600000);
-		ck_assert_uint_eq(fake_job_stats(job).steps_short, 1);
-	}
-	ck_assert_uint_eq(job->closed, 11);
-	fake_job_free(job);
-}
-
-LS_TEST(steps, worker_that_stops_reporting_is_never_fast)
-{
-	struct fake_job *job = fake_job_new(6);
-
-	fake_job_run(job, 150);
-	job->workers[4].mute = true;
-	fake_job_run(job, 200);
-	ck_assert_uint_eq(job->event_count, 0);
-	ck_assert_uint_ge(fake_job_stats(job).steps_short, 8);
-	ck_assert_uint_le(fake_job_stats(job).steps_short, 40);
-	ck_assert_uint_eq(job->closed, 350); /* it is no longer waited for */
-	ck_assert_uint_eq(job->used_last, 5);
-	job->workers[4].mute = false;
-	fake_job_run(job, 50);
-	ck_assert_uint_eq(job->used_last, 6);
-	ck_assert_uint_eq(job->event_count, 0);
-	fake_job_free(job);
-}
-
-LS_TEST(steps, missing_straggler_is_not_slow_communication)
-{
-	struct fake_job *job = fake_job_new(6);
-
-	fake_job_run(job, 150);
-	job->workers[4].mute = true;
-	job->workers[4].slow = 1.5; /* all wait for it, and nobody can see that */
-	fake_job_run(job, 300);
-	for (size_t i = 0; i < fake_job_stats(job).findings_total; i++) {
-		/* slower, yes; but it is not said why */
-		json_t *f = fake_job_finding(job, i);
-		json_t *why = json_array_get(json_object_get(f, "hypotheses"), 0);
-
-		ck_assert_str_eq(json_string_value(json_object_get(f, "kind")),
-			"job_slow");
-		ck_assert_str_eq(json_string_value(json_object_get(why, "cause")),
-			"unexplained");
-		json_decref(f);
-	}
-	fake_job_free(job);
-}
-
-/* A log says how long a step took, not how much of it was waiting: that is not "slow".
- */
-LS_TEST_LOOP(steps, worker_without_marks_among_others_is_not_blamed, 0, 2)
-{
-	struct fake_job *job = fake_job_new(4);
-
-	for (size_t i = 0; i < 300; i++) {
-		/* nor hides it who is */
-		job->workers[1].slow = i >= 200 && _i == 1 ? 1.3 : 1;
-		fake_job_make(job);
-		job->workers[3].record.barrier_count = 0;
-		job->workers[3].record.phase_mask = 0;
-		memset(job->workers[3].record.phase_ns, 0,
-			sizeof(job->workers[3].record.phase_ns));
-		fake_job_report(job);
-	}
-	if (_i == 0) {
-		ck_assert_uint_eq(job->event_count, 0);
-	} else {
-		ck_assert_uint_ge(job->event_count, 1);
-		for (size_t i = 0; i < job->event_count; i++)
-			ck_assert_str_eq(job->events[i].host, "h1");
-	}
-	fake_job_free(job);
-}
-
-LS_TEST(steps, worker_that_lags_a_little_is_waited_for_again)
-{
-	struct fake_job *job = fake_job_new(2);
-	struct ls_record late;
-
-	fake_job_run(job, 20);
-	job->workers[1].mute = true;
-	fake_job_run(job, 60);
-	ck_assert_uint_eq(job->closed, 80); /* given up */
-	fake_job_run(job, 1);
-	late = job->workers[1].record;
-	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[1].handle, &late,
-				 job->now_us + 1000),
-		-LS_ESTALE);
-	fake_job_make(job);
-	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[0].handle,
-				 &job->workers[0].record, job->now_us),
-		0);
-	/* it keeps up: the next step waits for it */
-	ck_assert_uint_eq(job->closed, 81);
-	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[1].handle,
-				 &job->workers[1].record, job->now_us + 1000),
-		0);
-	ck_assert_uint_eq(job->closed, 82);
-	ck_assert_uint_eq(job->used_last, 2);
-	fake_job_free(job);
-}
-
-LS_TEST_LOOP(steps, worker_that_ended_is_not_waited_for, 0, 2)
-{
-	struct fake_job *job = fake_job_new(4);
-
-	fake_job_run(job, 10);
-	job->workers[0].mute = true;
-	fake_job_make(job);
-	fake_job_report(job);
-	ck_assert_uint_eq(job->closed, 10);
-	ls_engine_end(job->engine, job->workers[0].handle,
-		_i == 0 ? LS_END_ENDED : LS_END_CRASHED, job->now_us);
-	ck_assert_uint_eq(job->closed, 11);
-	fake_job_run(job, 5);
-	ck_assert_uint_eq(job->closed, 16);
-	fake_job_free(job);
-}
-
 LS_TEST(steps, first_step_waits_for_the_whole_world)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 2);
@@ -200,47 +30,6 @@ LS_TEST(steps, first_step_waits_for_the_whole_world)
 		0);
 	ck_assert_uint_eq(job->closed, 1);
 	ck_assert_uint_eq(job->used_last, 2);
-	fake_job_free(job);
-}
-
-LS_TEST(steps, late_records_are_counted_and_not_judged)
-{
-	struct fake_job *job = fake_job_new(4);
-	char *before, *after;
-
-	fake_job_run(job, 100);
-	job->workers[3].mute = true;
-	fake_job_make(job);
-	fake_job_report(job);
-	ls_engine_advance(job->engine, job->now_us + 2100000);
-	ck_assert_uint_eq(job->closed, 101);
-	before = fake_job_findings(job);
-	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[3].handle,
-				 &job->workers[3].record, job->now_us + 2200000),
-		-LS_ESTALE);
-	ck_assert_uint_eq(fake_job_stats(job).late, 1);
-	ck_assert_uint_eq(fake_job_stats(job).records, 403);
-	ck_assert_uint_eq(job->closed, 101);
-	after = fake_job_findings(job);
-	ck_assert_str_eq(before, after);
-	free(before);
-	free(after);
-	fake_job_free(job);
-}
-
-LS_TEST(steps, duplicates_are_counted)
-{
-	struct fake_job *job = fake_job_new(2);
-
-	fake_job_make(job);
-	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[0].handle,
-				 &job->workers[0].record, job->now_us),
-		0);
-	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[0].handle,
-				 &job->workers[0].record, job->now_us),
-		-LS_EDUPLICATE);
-	ck_assert_uint_eq(fake_job_stats(job).duplicates, 1);
-	ck_assert_uint_eq(fake_job_stats(job).records, 1);
 	fake_job_free(job);
 }
 
@@ -390,123 +179,7 @@ slow_for(struct fake_job *job, size_t worker, size_t steps, size_t healthy)
 	fake_job_run(job, healthy);
 }
 
-/* An engine after a restart: findings seeded, the records of the steps from `from` on
- * fed again. */
-static struct fake_job *
-restarted(const struct fake_job *before, size_t from, double slow_from, size_t count)
-{
-	struct fake_job *job = fake_job_on(NULL, before->name, before->count);
-	json_t *all = ls_engine_findings(before->engine);
-	const json_t *f;
-	size_t i;
-
-	json_array_foreach(all, i, f)
-	{
-		ck_assert_int_eq(ls_engine_seed_finding(job->engine, f), 0);
-	}
-	json_decref(all);
-	for (size_t step = 0; step < count; step++) {
-		job->workers[3].slow = (double)step >= slow_from ? 1.2 : 1;
-		fake_job_make(job); /* the same numbers as before */
-		if (step == from)
-			fake_job_declare(job);
-		if (step >= from)
-			fake_job_report(job);
-	}
-	return job;
-}
-
 LS_CASE(storage);
-
-LS_TEST(storage, seeded_finding_goes_on)
-{
-	struct fake_job *whole = fake_job_new(8), *job;
-	json_t *a, *b;
-
-	fake_job_run(whole, 200);
-	whole->workers[3].slow = 1.2;
-	fake_job_run(whole, 100);
-	job = restarted(whole, 100, 200, 400);
-	fake_job_run(whole, 100);
-	ck_assert_uint_eq(fake_job_stats(job).findings_total, 1);
-	ck_assert_uint_eq(fake_job_stats(job).findings_open, 1);
-	ck_assert_uint_eq(fake_job_told(job, "opened") + fake_job_told(job, "cleared") +
-			fake_job_told(job, "reopened"),
-		0);
-	a = fake_job_finding(whole, 0);
-	b = fake_job_finding(job, 0);
-	ck_assert_str_eq(json_string_value(json_object_get(a, "id")),
-		json_string_value(json_object_get(b, "id")));
-	ck_assert(json_equal(json_object_get(a, "onset"), json_object_get(b, "onset")));
-	ck_assert(json_equal(json_object_get(a, "first_detected_at"),
-		json_object_get(b, "first_detected_at")));
-	ck_assert(json_is_null(json_object_get(b, "cleared_at")));
-	ck_assert_double_eq_tol(fake_job_cost(job, 0), fake_job_cost(whole, 0),
-		0.05 * fake_job_cost(whole, 0));
-	json_decref(a);
-	json_decref(b);
-	fake_job_free(whole);
-	fake_job_free(job);
-}
-
-LS_TEST(storage, seeded_finding_outlives_the_first_declaration)
-{
-	struct fake_job *whole = fake_job_new(8), *job;
-
-	fake_job_run(whole, 200);
-	whole->workers[3].slow = 1.2;
-	fake_job_run(whole, 100);
-	job = restarted(whole, 320, 200, 330); /* after a pause */
-	ck_assert_uint_eq(fake_job_stats(job).findings_open, 1);
-	ck_assert_uint_eq(job->event_count, 0);
-	fake_job_free(whole);
-	fake_job_free(job);
-}
-
-LS_TEST(storage, seeded_and_healthy_is_cleared_with_its_cost)
-{
-	struct fake_job *whole = fake_job_new(8), *job;
-	double cost;
-	json_t *f;
-
-	fake_job_run(whole, 200);
-	whole->workers[3].slow = 1.2;
-	fake_job_run(whole, 100);
-	cost = fake_job_cost(whole, 0);
-	job = restarted(whole, 310, 1e9, 600); /* it recovered while nobody looked */
-	ck_assert_uint_eq(fake_job_stats(job).findings_open, 0);
-	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
-	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(json_string_value(json_object_get(f, "status")), "cleared");
-	ck_assert(json_is_string(json_object_get(f, "cleared_at")));
-	ck_assert_uint_gt(json_array_size(json_object_get(f, "evidence")), 0);
-	ck_assert_double_eq(fake_job_cost(job, 0), cost);
-	json_decref(f);
-	fake_job_free(whole);
-	fake_job_free(job);
-}
-
-LS_TEST(storage, history_fed_again_does_not_reopen)
-{
-	struct fake_job *whole = fake_job_new(8), *job;
-	char *before, *after;
-
-	fake_job_run(whole, 200);
-	whole->workers[3].slow = 1.2;
-	fake_job_run(whole, 100);
-	whole->workers[3].slow = 1;
-	fake_job_run(whole, 200);
-	ck_assert_uint_eq(fake_job_stats(whole).findings_open, 0);
-	before = fake_job_findings(whole);
-	job = restarted(whole, 0, 200, 300); /* up to its end */
-	after = fake_job_findings(job);
-	ck_assert_str_eq(before, after);
-	ck_assert_uint_eq(job->event_count, 0);
-	free(before);
-	free(after);
-	fake_job_free(whole);
-	fake_job_free(job);
-}
 
 LS_TEST(storage, seed_refuses_what_is_not_a_finding)
 {
@@ -523,6 +196,23 @@ LS_TEST(storage, seed_refuses_what_is_not_a_finding)
 	ck_assert_uint_eq(fake_job_stats(job).findings_total, 1);
 	json_decref(f);
 	fake_job_free(whole);
+	fake_job_free(job);
+}
+
+LS_TEST(storage, engine_needs_no_sink)
+{
+	struct fake_job *job = fake_job_on(ls_engine_new(NULL), "train", 8);
+	json_t *f;
+
+	fake_job_declare(job);
+	fake_job_run(job, 150);
+	slow_for(job, 3, 60, 0);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(json_string_value(json_object_get(
+				 json_object_get(f, "subject"), "host")),
+		"h3");
+	json_decref(f);
+	ls_engine_free(NULL);
 	fake_job_free(job);
 }
 

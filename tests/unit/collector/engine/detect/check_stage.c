@@ -2,10 +2,8 @@
 #include "config.h"
 #include "collector/engine/detect/stage.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
-#include "tests/support/fake_job.h"
 #include "tests/support/harness.h"
 
 #define WORKERS 24
@@ -168,36 +166,4 @@ LS_TEST(all, of_many_workers_some_are_looked_at)
 	ck_assert_uint_eq(s.stage[0].worker[59], 885);
 	ck_assert_uint_eq(s.stage[1].workers, 51);
 	ls_stages_fini(&s);
-}
-
-/* In the engine: one finding, of the stage, with its hosts. */
-LS_TEST(all, engine_tells_the_stage)
-{
-	struct fake_job *job = fake_job_on(NULL, "train", 32);
-	json_t *f, *subject;
-
-	job->stages = 4;
-	fake_job_declare(job);
-	fake_job_run(job, 200);
-	ck_assert_uint_eq(job->event_count, 0);
-	for (size_t i = 2; i < 32; i += 4)
-		job->workers[i].slow = 1.08;
-	fake_job_run(job, 120);
-	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
-	f = fake_job_finding(job, 0);
-	subject = json_object_get(f, "subject");
-	ck_assert_str_eq(json_string_value(json_object_get(subject, "scope")), "group");
-	ck_assert_str_eq(json_string_value(json_object_get(subject, "by")), "stage");
-	ck_assert_str_eq(json_string_value(json_object_get(subject, "name")), "stage2");
-	ck_assert_int_eq(json_integer_value(json_object_get(subject, "host_count")), 8);
-	ck_assert_double_eq_tol(json_number_value(json_object_get(
-					json_object_get(f, "impact"), "blame_s")),
-		0.08 * 0.08, 0.001);
-	json_decref(f);
-	for (size_t i = 2; i < 32; i += 4)
-		job->workers[i].slow = 1;
-	fake_job_run(job, 200);
-	ck_assert_uint_eq(fake_job_told(job, "opened"), 1);
-	ck_assert_uint_eq(fake_job_told(job, "cleared"), 1);
-	fake_job_free(job);
 }

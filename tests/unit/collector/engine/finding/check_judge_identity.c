@@ -9,27 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STEP_S 2.0
-#define MINUTE 31 /* steps that take longer than a start-up */
+#define MINUTE 37 /* steps of two seconds: longer than a start-up */
 
 LS_CASE(judge_identity);
-
-/* Steps of a job beside which a process of another attempt goes on reporting; NULL: there
- * is none. */
-static void
-run(struct fake_job *job, size_t steps, const struct ls_worker_info *lost)
-{
-	uint32_t handle;
-
-	job->own_s = STEP_S;
-	for (size_t i = 0; i < steps; i++) {
-		fake_job_run(job, 1);
-		if (lost != NULL)
-			ck_assert_int_ne(ls_engine_worker(job->engine, lost,
-						 job->now_us, &handle),
-				0);
-	}
-}
 
 static size_t
 lines_of(const struct fake_job *job)
@@ -41,40 +23,6 @@ lines_of(const struct fake_job *job)
 	n = json_array_size(ls_json_at(v, "data_quality", "contradictions"));
 	json_decref(v);
 	return n;
-}
-
-static const struct ls_worker_info other_attempts[] = {
-	{ .job = "train", .host = "late", .rank = 3, .attempt = 4 },
-	{ .job = "train", .host = "late", .rank = 3, .attempt = 6 },
-};
-
-LS_TEST_EACH(judge_identity, worker_of_another_attempt_is_told_until_it_is_gone,
-	other_attempts)
-{
-	struct fake_job *job = fake_job_on(NULL, "train", 3);
-	json_t *f;
-
-	job->attempt = 5;
-	fake_job_declare(job);
-	run(job, MINUTE - 2, &other_attempts[_i]);
-	ck_assert_uint_eq(job->event_count, 0); /* it may be starting */
-	ck_assert_uint_eq(lines_of(job), 1);
-	run(job, 6, &other_attempts[_i]);
-	fake_job_only(job, "self_identity", "job", "");
-	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(ls_json_text_at(f, "severity", NULL), "warning");
-	ck_assert_ptr_nonnull(
-		strstr(ls_json_text_at(f, "title", NULL), "late announces attempt "));
-	ck_assert_ptr_nonnull(strstr(ls_json_text_at(f, "title", NULL),
-		"1 of 4 workers is not judged; set LOCKSTEP_ATTEMPT"));
-	ck_assert_uint_eq(json_array_size(json_object_get(f, "evidence")), 1);
-	ck_assert_uint_eq(json_array_size(json_object_get(f, "actions")), 1);
-	ck_assert(json_is_null(ls_json_at(f, "impact", "blame_s")));
-	json_decref(f);
-	run(job, MINUTE + 4, NULL);
-	ck_assert_uint_eq(fake_job_stats(job).findings_open, 0);
-	ck_assert_uint_eq(lines_of(job), 0);
-	fake_job_free(job);
 }
 
 LS_TEST(judge_identity, different_numbers_of_workers_are_told_while_some_are_missing)
@@ -90,7 +38,8 @@ LS_TEST(judge_identity, different_numbers_of_workers_are_told_while_some_are_mis
 	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
 				 &job->workers[3].handle),
 		0);
-	run(job, MINUTE + 6, NULL);
+	job->own_s = 2;
+	fake_job_run(job, MINUTE);
 	fake_job_only(job, "self_identity", "job", "");
 	f = fake_job_finding(job, 0);
 	ck_assert_ptr_nonnull(strstr(ls_json_text_at(f, "title", NULL),
@@ -109,71 +58,10 @@ LS_TEST(judge_identity, rank_of_two_workers_that_are_judged_is_no_finding)
 	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
 				 &job->workers[3].handle),
 		0);
-	run(job, MINUTE + 6, NULL);
+	job->own_s = 2;
+	fake_job_run(job, MINUTE);
 	ck_assert_uint_eq(lines_of(job), 1);
 	ck_assert_uint_eq(fake_job_told(job, "opened"), 0);
-	fake_job_free(job);
-}
-
-LS_TEST(judge_identity, finding_goes_on_after_a_restart_and_ends_with_the_job)
-{
-	struct fake_job *job = fake_job_on(NULL, "train", 3), *again;
-	json_t *f;
-
-	job->attempt = 5;
-	fake_job_declare(job);
-	run(job, MINUTE + 6, &other_attempts[0]);
-	f = fake_job_finding(job, 0);
-	again = fake_job_on(NULL, "train", 3);
-	ck_assert_int_eq(ls_engine_seed_finding(again->engine, f), 0);
-	json_decref(f);
-	again->attempt = 5;
-	again->now_us = job->now_us;
-	again->step = job->step;
-	fake_job_declare(again);
-	run(again, 2 * MINUTE, &other_attempts[0]);
-	ck_assert_uint_eq(fake_job_told(again, "opened"), 0);
-	f = fake_job_finding(again, 0);
-	ck_assert_str_eq(ls_json_text_at(f, "status", NULL), "open");
-	json_decref(f);
-	for (size_t i = 0; i < again->count; i++)
-		ls_engine_end(again->engine, again->workers[i].handle, 0,
-			again->now_us);
-	ck_assert_uint_eq(fake_job_stats(again).findings_open, 0);
-	fake_job_free(job);
-	fake_job_free(again);
-}
-
-/* Its value and source are shown; the worker is judged, so nothing is found. */
-LS_TEST(judge_identity, value_and_source_of_a_refused_rank_are_shown)
-{
-	struct fake_job *job = fake_job_new(4);
-	struct ls_worker_info info = { .job = "train",
-		.host = "h2",
-		.rank = 2,
-		.world = 4,
-		.refused_rank = "LOCKSTEP_RANK=tcp://10.0.0.1" };
-	const char *line;
-	json_t *v;
-
-	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
-				 &job->workers[2].handle),
-		0);
-	run(job, MINUTE + 6, NULL);
-	ck_assert_int_eq(ls_view_job(job->engine, job->name, job->now_us, &v), 0);
-	line = json_string_value(
-		json_array_get(ls_json_at(v, "data_quality", "contradictions"), 0));
-	ck_assert_str_eq(line,
-		"h2 has LOCKSTEP_RANK=tcp://10.0.0.1, which is no rank in the job: it is "
-		"judged as rank 2; set LOCKSTEP_RANK");
-	json_decref(v);
-	ck_assert_uint_eq(fake_job_told(job, "opened"), 0);
-	/* what a restarted process says counts */
-	info.refused_rank[0] = '\0';
-	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
-				 &job->workers[2].handle),
-		0);
-	ck_assert_uint_eq(lines_of(job), 0);
 	fake_job_free(job);
 }
 

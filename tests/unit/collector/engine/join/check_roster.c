@@ -68,29 +68,6 @@ LS_TEST(attempts, attempt_that_is_not_told_follows_from_returns)
 	fake_job_free(job);
 }
 
-LS_TEST(attempts, rank_on_two_live_hosts_is_two_workers)
-{
-	struct fake_job *job = fake_job_new(4);
-	struct ls_worker_info info = { .job = "train", .host = "other", .rank = 2 };
-	uint32_t handle = 99, again;
-	json_t *v;
-
-	fake_job_run(job, 5);
-	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
-	ck_assert_uint_ne(handle, job->workers[2].handle);
-	ck_assert_uint_eq(fake_job_stats(job).duplicate_ranks, 1);
-	ck_assert_uint_eq(fake_job_stats(job).workers, 5);
-	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &again), 0);
-	ck_assert_uint_eq(again, handle);
-	ck_assert_int_eq(ls_view_job(job->engine, job->name, job->now_us, &v), 0);
-	ck_assert_ptr_nonnull(
-		strstr(json_string_value(json_array_get(
-			       ls_json_at(v, "data_quality", "contradictions"), 0)),
-			"rank 2 is claimed by h2 and other"));
-	json_decref(v);
-	fake_job_free(job);
-}
-
 /* A ring of another user on the same host, and that user after the first ended. */
 LS_TEST(attempts, rank_of_two_users_of_a_host_is_two_workers)
 {
@@ -125,75 +102,6 @@ LS_TEST(attempts, rank_of_two_users_of_a_host_is_two_workers)
 	info.owner = 1003;
 	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &again), 0);
 	ck_assert_uint_eq(again, second); /* its pod was started anew */
-	fake_job_free(job);
-}
-
-LS_TEST(attempts, rank_moves_from_a_host_that_ended_and_not_from_a_silent_one)
-{
-	struct fake_job *job = fake_job_new(4);
-	struct ls_worker_info info = { .job = "train", .host = "other", .rank = 2 };
-	uint32_t handle = 99;
-
-	fake_job_run(job, 5);
-	ls_engine_end(job->engine, job->workers[2].handle, LS_END_CRASHED, job->now_us);
-	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
-	ck_assert_uint_eq(handle, job->workers[2].handle);
-	fake_job_run(job, 5);
-	ck_assert_uint_eq(job->used_last, 4);
-	job->now_us += 11000000;
-	ls_engine_advance(job->engine, job->now_us);
-	memcpy(info.host, "third", sizeof("third"));
-	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
-	ck_assert_uint_ne(handle, job->workers[2].handle);
-	ck_assert_uint_eq(fake_job_stats(job).duplicate_ranks, 1);
-	fake_job_free(job);
-}
-
-LS_TEST(attempts, attempt_of_another_owner_waits_until_the_workers_are_silent)
-{
-	struct fake_job *job = fake_job_new(4);
-	struct ls_worker_info thief = { .job = "train", .host = "h0", .attempt = 1 };
-	uint32_t handle = 99;
-	json_t *v;
-
-	fake_job_run(job, 5);
-	memcpy(thief.host, "evil", sizeof("evil"));
-	ck_assert_int_eq(ls_engine_worker(job->engine, &thief, job->now_us, &handle),
-		-LS_EBUSY);
-	ck_assert_uint_eq(handle, 99);
-	ck_assert_uint_eq(fake_job_stats(job).lies[LS_LIE_ATTEMPT], 1);
-	ck_assert_int_eq(ls_view_job(job->engine, job->name, job->now_us, &v), 0);
-	ck_assert_ptr_nonnull(strstr(
-		json_string_value(json_array_get(
-			ls_json_at(v, "data_quality", "contradictions"), 0)),
-		"evil announces attempt 1, h0 attempt 0: only one attempt is judged"));
-	json_decref(v);
-	fake_job_run(job, 5);
-	ck_assert_uint_eq(job->closed, 10);
-	job->now_us += 11000000;
-	ls_engine_advance(job->engine, job->now_us);
-	ck_assert_int_eq(ls_engine_worker(job->engine, &thief, job->now_us, &handle),
-		0);
-	fake_job_free(job);
-}
-
-LS_TEST(attempts, another_user_of_the_host_is_another_owner)
-{
-	struct fake_job *job = fake_job_new(4);
-	struct ls_worker_info info = { .job = "train", .host = "h0", .owner = 1001 };
-	uint32_t handle;
-
-	fake_job_run(job, 5); /* of users that are not known */
-	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
-	info.attempt = 1;
-	info.owner = 1002;
-	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle),
-		-LS_EBUSY);
-	info.owner = LS_OWNER_APART;
-	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle),
-		-LS_EBUSY);
-	info.owner = 1001;
-	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
 	fake_job_free(job);
 }
 
@@ -254,26 +162,6 @@ LS_TEST(attempts, workers_of_a_job_that_shrinks_have_left)
 		strcmp(ls_json_text_at(w, "state", NULL), "left") == 0;
 	ck_assert_uint_eq(left, 2);
 	json_decref(hosts);
-	fake_job_free(job);
-}
-
-LS_TEST(attempts, finding_of_a_rank_that_moved_is_cleared)
-{
-	struct fake_job *job = fake_job_new(4);
-	struct ls_worker_info info = { .job = "train", .host = "other", .rank = 2 };
-
-	fake_job_run(job, 150);
-	job->workers[2].slow = 1.2;
-	fake_job_run(job, 60);
-	ck_assert_uint_eq(fake_job_stats(job).findings_open, 1);
-	ls_engine_end(job->engine, job->workers[2].handle, LS_END_ENDED, job->now_us);
-	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
-				 &job->workers[2].handle),
-		0);
-	job->workers[2].slow = 1;
-	fake_job_run(job, 100);
-	ck_assert_uint_eq(fake_job_stats(job).findings_open, 0);
-	ck_assert_str_eq(job->events[job->event_count - 1].host, "h2");
 	fake_job_free(job);
 }
 
