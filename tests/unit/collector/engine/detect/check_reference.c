@@ -98,7 +98,7 @@ LS_TEST(all, steps_are_judged_as_without_a_restart)
 
 	ck_assert_int_eq(ls_engine_reference(job->engine, job->now_us, &bytes, &len),
 		0);
-	ck_assert_uint_le(len, 65 * 96 + 40);
+	ck_assert_uint_le(len, 65 * 112 + 40);
 	next = again(job, bytes, len);
 	(void)cost_since(job, &cost[0], &step[0]);
 	(void)cost_since(next, &cost[1], &step[1]);
