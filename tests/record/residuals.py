@@ -6,8 +6,8 @@ usage: residuals.py [--wait] [--only RUN[,RUN]...] [DIRECTORY] >FILE
        residuals.py --blocks [BLOCKS.csv] >FILE
 
 A number is what the worker was late by in one step, against the median of the others of its job (blame.h: late_s; with --wait,
-wait_s: what it waited less than they), as a ratio to the median step time of the run. The first steps (64) are left out, and steps
-that not all workers report. DIRECTORY holds replay files and labels.jsonl, as tests/record/record.sh writes them; left out, it is data/runs of
+wait_s: what it waited less than they), less the mean of the same over the run, as a ratio to the median step time. The first steps
+(64) are left out, and steps that not all workers report. DIRECTORY holds replay files and labels.jsonl, as tests/record/record.sh writes them; left out, it is data/runs of
 ../shared or of $LOCKSTEP_SHARED. Runs without a fault are read, or those of --only.
 
 --blocks: data/mlperf/blocks.csv, time between two evaluations of whole jobs. No host is seen there: a number is what a
@@ -39,7 +39,11 @@ def residuals(path, wait):
     steps = {}
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for record in map(json.loads, filter(str.strip, file)):
-            if record.get("type", "step") == "step" and "sync_enter" in record:
+            if record.get("type", "step") != "step":
+                continue
+            for barrier in record.get("barriers", [])[:1]:  # as `lockstep export` writes it
+                record.update(sync_enter=barrier["enter"], sync_exit=barrier["exit"])
+            if "sync_enter" in record:
                 steps.setdefault(record["step"], {})[record["rank"]] = record
     whole = max(len(of) for of in steps.values())
     usual = statistics.median(r["duration"] for of in steps.values() for r in of.values())
