@@ -4,7 +4,7 @@
  * findings. A job of 16 hosts and 20 minutes takes .03 s, so false names can be counted over
  * thousands of host-weeks.
  *
- *   bench_scales [--runs N] [--hours H] [--seed N] [--tell] [--recorded FILE] [CASE]...
+ *   bench_scales [--runs N] [--hours H] [--seed N] [--tell] [--found] [--recorded FILE] [CASE]...
  *
  * A CASE is NOISE/HOSTS/FAULT[/SECONDS A STEP], as in bench_noise.py; without one, a short table.
  * FAULT: `none`; `N%` of a step from the middle on, or up to 63 steps later; `N%-born` from the first step; `least` (below). NOISE, as a
@@ -22,9 +22,11 @@
  *                replays one of them, drawn at random, in blocks of L steps on average (stationary bootstrap: a
  *                block begins anywhere, a series goes on from its end to its begin). Nothing is beside it.
  *
- * Columns: runs; host-weeks; healthy hosts named; the same a week and 10,000 hosts, with the upper end of
- * its one-sided 95 % interval (Poisson; hosts of one run count as independent); runs in which the culprit was named, before
- * any other host; steps from the onset until then, median and 95 %. With --tell, each name on standard error.
+ * Columns: runs; host-weeks; healthy hosts named for 2 % of a step or more, which would be a warning; the same a week and
+ * 10,000 hosts, with the upper end of its one-sided 95 % interval (Poisson; hosts of one run count as independent); both
+ * again for less, an info; runs in which the culprit was named, before any other host; steps from the onset until then, median
+ * and 95 %. With --tell, each name on standard error. With --found, a host counts when detect.h finds it, and not yet when
+ * scales.h names it: what is over by then is no finding.
  *
  * FAULT `least` asks how small a slowdown can be. A healthy job goes on for 64 times n steps and four host-hours,
  * where n is what 10 minutes have, at most 200; its age is then set to four host-hours, so that the error rate is
@@ -54,6 +56,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "collector/engine/detect/detect.h"
 #include "collector/engine/detect/scales.h"
 #include "proto/limits.h"
 
@@ -76,11 +79,18 @@ struct bench_case {
 struct bench_job {
 	const struct bench_case *c;
 	struct ls_scales scales;
+	struct ls_detect detect;
+	bool finds; /* detect is asked, too */
+	uint64_t step;
 	struct ls_blame_room room;
 	struct scales_host *host;
 	struct ls_blame *blame;
 	bool *ever; /* named */
 	unsigned culprit;
+};
+
+struct bench_options {
+	bool tell, found;
 };
 
 struct bench_sum {
@@ -107,6 +117,7 @@ static void
 bench_close(struct bench_job *j)
 {
 	ls_scales_fini(&j->scales);
+	ls_detect_fini(&j->detect);
 	ls_blame_fini(&j->room);
 	free(j->host);
 	free(j->blame);
@@ -124,6 +135,7 @@ bench_open(struct bench_job *j, const struct bench_case *c)
 		.ever = calloc(c->hosts, sizeof(*j->ever)) };
 	if (role == NULL || j->host == NULL || j->blame == NULL || j->ever == NULL ||
 		ls_scales_reserve(&j->scales, c->hosts) != 0 ||
+		ls_detect_reserve(&j->detect, c->hosts) != 0 ||
 		ls_blame_reserve(&j->room, c->hosts) != 0)
 		abort();
 	ls_blame_group(&j->room, role, 1, c->hosts);
@@ -137,7 +149,8 @@ static void
 bench_step(struct bench_job *j, double excess)
 {
 	const struct bench_case *c = j->c;
-	double ratio = 0;
+	struct ls_blame_step totals = { .used = c->hosts, .last = SIZE_MAX };
+	double ratio = 0, first = 0, second = 0;
 
 	for (unsigned i = 0; i < c->hosts; i++) {
 		if (c->noise.kind != SCALES_RACKS || i % RACK == 0)
@@ -149,14 +162,29 @@ bench_step(struct bench_job *j, double excess)
 						: SCALES_NOISE_BESIDE *
 							scales_noise_gauss()) +
 				(i == j->culprit ? excess : 0));
-		j->blame[i].late_s = NAN;
+		j->blame[i].own_s = j->blame[i].wait_s;
+		j->blame[i].late_s = j->blame[i].exit_s = NAN;
+		second = fmax(second, fmin(first, j->blame[i].wait_s));
+		first = fmax(first, j->blame[i].wait_s);
 	}
 	ls_scales_step(&j->scales, j->blame, c->hosts, false, c->step_s, PATIENCE_S,
 		&j->room);
+	if (!j->finds)
+		return;
+	totals.duration_s = totals.mean_s = c->step_s + first;
+	totals.gap_s = first - second;
+	totals.net = (struct ls_blame_net){ NAN, NAN, NAN };
+	j->detect.scales = &j->scales;
+	j->detect.asked = !ls_scales_is_silent(&j->scales);
+	ls_detect_step(&j->detect, j->step,
+		(int64_t)((double)j->step * c->step_s * 1e6), false, j->blame, c->hosts,
+		&totals);
+	j->step++;
 }
 
 static void
-bench_run(const struct bench_case *c, unsigned steps, bool tell, struct bench_sum *sum)
+bench_run(const struct bench_case *c, unsigned steps, const struct bench_options *o,
+	struct bench_sum *sum)
 {
 	struct bench_job j;
 	unsigned onset = c->born ? 0 : steps / 2;
@@ -166,15 +194,18 @@ bench_run(const struct bench_case *c, unsigned steps, bool tell, struct bench_su
 	if (c->excess > 0 && !c->born) /* at any step of a window */
 		onset += (unsigned)(64 * scales_noise_uniform());
 	bench_open(&j, c);
+	j.finds = o->found;
 	for (unsigned k = 0; k < steps; k++) {
 		bench_step(&j, k >= onset ? c->excess : 0);
 		for (unsigned i = 0; i < c->hosts; i++) {
 			bool fault = i == 0 && c->excess > 0 && k >= onset;
 
-			if (j.scales.named[i] == 0 || j.ever[i])
+			if (j.ever[i] ||
+				!(o->found ? ls_detect_found(j.detect.worker[i].channel)
+					   : j.scales.named[i]))
 				continue;
 			j.ever[i] = true;
-			if (tell)
+			if (o->tell)
 				fprintf(stderr,
 					"host %u step %u lengths %04x excess %.4f\n", i,
 					k, j.scales.named[i],
@@ -381,7 +412,7 @@ bench_print_rate(unsigned named, double weeks)
 
 static void
 bench_row(const char *text, const struct bench_case *c, unsigned runs, double hours,
-	uint64_t seed, bool tell)
+	uint64_t seed, const struct bench_options *o)
 {
 	struct bench_sum sum = { .delay = calloc(runs, sizeof(*sum.delay)) };
 	double weeks;
@@ -390,7 +421,7 @@ bench_row(const char *text, const struct bench_case *c, unsigned runs, double ho
 		abort();
 	for (unsigned r = 0; r < runs; r++) {
 		scales_noise_seed((seed << 32 | r) * 0x9e3779b97f4a7c15ull + 1);
-		bench_run(c, (unsigned)(hours * 3600 / c->step_s), tell, &sum);
+		bench_run(c, (unsigned)(hours * 3600 / c->step_s), o, &sum);
 	}
 	weeks = (double)runs * hours * 3600 / WEEK_S * c->hosts;
 	printf("| %s | %u | %.4g |", text, runs, weeks);
@@ -421,7 +452,7 @@ main(int argc, char **argv)
 	double runs = 5, hours = 1.0 / 3, seed = 1;
 	struct scales_records recorded = { 0 };
 	size_t count = sizeof(usual) / sizeof(usual[0]);
-	bool tell = false;
+	struct bench_options o = { 0 };
 	int i, r = 0;
 
 	for (i = 1; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
@@ -430,8 +461,8 @@ main(int argc, char **argv)
 			: strcmp(argv[i], "--seed") == 0    ? &seed
 							    : NULL;
 
-		if (strcmp(argv[i], "--tell") == 0) {
-			tell = true;
+		if (strcmp(argv[i], "--tell") == 0 || strcmp(argv[i], "--found") == 0) {
+			*(argv[i][2] == 't' ? &o.tell : &o.found) = true;
 			continue;
 		}
 		if (strcmp(argv[i], "--recorded") == 0 && i + 1 < argc) {
@@ -445,7 +476,7 @@ main(int argc, char **argv)
 			*to > 1e6) {
 			fprintf(stderr,
 				"usage: bench_scales [--runs N] [--hours H] "
-				"[--seed N] [--tell] [--recorded FILE] "
+				"[--seed N] [--tell] [--found] [--recorded FILE] "
 				"[NOISE/HOSTS/FAULT[/SECONDS]]...\n");
 			return 2;
 		}
@@ -454,8 +485,8 @@ main(int argc, char **argv)
 		cases = (const char *const *)&argv[i];
 		count = (size_t)(argc - i);
 	}
-	puts("| case | runs | host-weeks | healthy hosts named | a week and 10,000 hosts (at most) | "
-	     "culprit named first | after (95 %) steps |\n|---|---|---|---|---|---|---|");
+	puts("| case | runs | host-weeks | healthy hosts named by a warning | a week and 10,000 hosts (at most) | by info | a "
+	     "week and 10,000 hosts (at most) | culprit named first | after (95 %) steps |\n|---|---|---|---|---|---|---|---|---|");
 	for (size_t k = 0; r == 0 && k < count; k++) {
 		struct bench_case c;
 
@@ -470,7 +501,7 @@ main(int argc, char **argv)
 			bench_row_least(cases[k], &c, (unsigned)runs, (uint64_t)seed);
 		else
 			bench_row(cases[k], &c, (unsigned)runs, hours, (uint64_t)seed,
-				tell);
+				&o);
 	}
 	scales_records_free(&recorded);
 	return r;

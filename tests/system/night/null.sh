@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# null.sh [SHARE [RECORDINGS]]: how often the test of slow workers names healthy ones, and how small a slowdown it finds: the tables of
-# tests/MEASURED.md, "Noise that is not ours". SHARE of the runs (0.01; 1 takes hours). RECORDINGS: a directory that tests/record/record.sh
-# made, instead of ../shared/data/runs. Rows go to build/test-logs/long/null-COMMIT; those that are there are not run again. A row of
-# independent noise or wander in which more than one healthy host a week and 10,000 hosts is named by a warning is a failure.
+# null.sh [SHARE [RECORDINGS]...]: how often healthy hosts are found, and how small a slowdown is named: the tables of tests/MEASURED.md,
+# "Noise that is not ours". SHARE of the runs (0.01; 1 takes hours). RECORDINGS: directories that tests/record/record.sh made, beside
+# ../shared/data/runs. Rows go to build/test-logs/long/null-COMMIT; those that are there are not run again. A row of
+# independent noise or wander in which more than one healthy host a week and 10,000 hosts is found with a warning is a failure.
 # Limit: 600 s
 # Alone: it runs as many rows as there are CPUs.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 share=${1:-0.01}
-recordings=${2:-}
+recordings=(runs "${@:2}") # runs: those of ../shared
 commit=$(git -C "$top" describe --always --abbrev=40 --exclude '*' --dirty 2>/dev/null || echo unknown)
 kept=$build/test-logs/long/null-$commit
 work_begin
@@ -21,17 +21,19 @@ check "bench_scales builds" make -s -C "$build" tests/bench/bench_scales
 
 # rows: NAME OPTION..., in order.
 rows() {
-	local noise hosts seconds trials recorded=()
-	if [ -s "$work/lateness" ]; then
-		recorded=(--recorded "$work/lateness")
-		echo "lateness --recorded $work/lateness --seed 2711 --hours 168 --runs 16 recorded-64/64/none/1"
-		echo "waits --recorded $work/waits --seed 2711 --hours 168 --runs 16 recorded-64/64/none/1"
-	fi
+	local noise hosts seconds trials name kind recorded=()
+	[ ! -s "$work/late-runs" ] || recorded=(--recorded "$work/late-runs")
+	for name in "${recordings[@]##*/}"; do
+		for kind in late wait; do
+			[ ! -s "$work/$kind-$name" ] ||
+				echo "$kind-$name --found --recorded $work/$kind-$name --seed 2711 --hours 168 --runs 16 recorded-64/64/none/1"
+		done
+	done
 	for noise in wander-{2,5,10}-{10,60,600} tails-2; do
-		echo "$noise --seed 2711 --hours 168 --runs 16 $noise/64/none/1"
+		echo "$noise --found --seed 2711 --hours 168 --runs 16 $noise/64/none/1"
 	done
 	for noise in iid-{0.3,1,2,5}; do
-		echo "$noise --seed 2711 --hours 168 --runs 470 $noise/64/none/10"
+		echo "$noise --found --seed 2711 --hours 168 --runs 470 $noise/64/none/10"
 	done
 	for seconds in 1 10 0.02; do
 		for hosts in 16 256 4096; do
@@ -59,12 +61,20 @@ row() {
 export -f row
 export kept share work build
 
-why=$("$top/tests/record/residuals.py" ${recordings:+"$recordings"} 2>&1 >"$work/lateness")
-case $? in
-0) check "residuals of waits" sh -c "\"$top/tests/record/residuals.py\" --wait $recordings >$work/waits" ;;
-77) skip "recorded workers" "$why" ;;
-*) result 1 "residuals.py: $why" ;;
-esac
+for directory in "${recordings[@]}"; do
+	name=${directory##*/}
+	[ "$directory" != runs ] || directory=''
+	for kind in late wait; do
+		option=''
+		[ "$kind" != wait ] || option=--wait
+		why=$("$top/tests/record/residuals.py" $option ${directory:+"$directory"} 2>&1 >"$work/$kind-$name")
+		case $? in
+		0) ;;
+		77) skip "recorded workers: $kind, $name" "$why" ;;
+		*) result 1 "residuals.py $option $directory: $why" ;;
+		esac
+	done
+done
 rows | xargs -P "$(nproc)" -L 1 bash -c 'row "$@"' row
 result $? "all rows are made"
 while read -r name _; do
@@ -73,7 +83,7 @@ while read -r name _; do
 	case $name in
 	iid-* | wander-*)
 		[ "$(awk -F'|' '{ split($6, rate, " "); print (rate[1] <= 1) }' <<<"$line")" = 1 ]
-		result $? "$name: no more than one healthy host a week and 10,000 hosts is named by a warning"
+		result $? "$name: no more than one healthy host a week and 10,000 hosts is found, with a warning"
 		;;
 	esac
 done < <(rows)
