@@ -147,7 +147,7 @@ detect_steady(struct ls_detect_worker *w, double excess_s)
 /*
  * Is it slower than its peers vary, for long enough, and still so? If nobody is asked who is, what
  * counts is how old its excess is on average (of an even shift half its length): noise, or very
- * little, may have begun the episode long before.
+ * little, may have begun the episode long before. Steps may be long: a minute is no passing load.
  */
 static bool
 detect_is_slow(const struct ls_detect *d, size_t slot)
@@ -162,6 +162,7 @@ detect_is_slow(const struct ls_detect *d, size_t slot)
 	if (w->said) {
 		left = LS_HALF * ls_scales_said(d->scales, LS_SCALES_EXCESS, slot);
 		c *= LS_HALF;
+		lasts = (uint32_t)fmin(lasts, LS_SCALES_PATIENCE_S / d->step_s);
 	} else if (d->asked) {
 		return false;
 	}
