@@ -65,7 +65,8 @@
  * scatter by as much as they are long, so a shift that is the same in each step need
  * not wait; nor one of 0.3 of the step. Of two million exponential delays, 3 to 15 % of
  * the step for 20 to 80 steps, 2.5e-5 were steady for 20 steps by chance, and 9e-6 as
- * long as 0.3 of the step.
+ * long as 0.3 of the step. Where steps are long, whom scales names need not last longer
+ * than LS_SCALES_PATIENCE_S.
  */
 
 enum ls_detect_level { LS_LEVEL_QUIET, LS_LEVEL_SUSPECT, LS_LEVEL_FINDING };

@@ -54,7 +54,7 @@
  * Owner:   one job of the engine. Pure: time comes in, nothing goes out but the state.
  * Units:   ratios to the step time; seconds.
  * Errors:  -ENOMEM.
- * Limits:  LS_WORKERS_MAX workers, 2.6 kB each; nothing is allocated by a step.
+ * Limits:  LS_WORKERS_MAX workers, 2.9 kB each; nothing is allocated by a step.
  * Source:  Student (1908); Lan and DeMets (1983) for a limit on errors that is shared out
  *          over all looks; Haar (1910) for the jump; independent windows of an AR(1): Bartlett
  *          (1946); variance components shrunk to their common value: Efron and

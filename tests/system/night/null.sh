@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # null.sh [SHARE [RECORDINGS]...]: how often healthy hosts are found, and how small a slowdown is named: the tables of tests/MEASURED.md,
-# "Noise that is not ours". SHARE of the runs (0.01; 1 takes hours). RECORDINGS: directories that tests/record/record.sh made, beside
+# "Noise that is not ours". SHARE of the runs (0.01, and two hours instead of a week; 1 takes hours). RECORDINGS: directories that tests/record/record.sh made, beside
 # ../shared/data/runs. Rows go to build/test-logs/long/null-COMMIT; those that are there are not run again. A row of
 # independent noise or wander in which more than one healthy host a week and 10,000 hosts is found with a warning is a failure.
 # Limit: 600 s
@@ -53,10 +53,11 @@ row() {
 	local -a options=("${@:2}")
 	[ ! -s "$kept/$name" ] || return 0
 	for k in "${!options[@]}"; do
+		[ "${options[k]}" != --hours ] || [ "$share" = 1 ] || options[k + 1]=2
 		[ "${options[k]}" != --runs ] || options[k + 1]=$(awk "BEGIN { n = int(${options[k + 1]} * $share); print (n > 1 ? n : 1) }")
 	done
 	nice -n 19 "$build/tests/bench/bench_scales" "${options[@]}" >"$kept/.$name" || return
-	tail -n 1 "$kept/.$name" >"$work/$name" && mv "$work/$name" "$kept/$name" && rm "$kept/.$name"
+	tail -n 1 "$kept/.$name" >"$kept/.$name.new" && mv "$kept/.$name.new" "$kept/$name" && rm "$kept/.$name"
 }
 export -f row
 export kept share work build
