@@ -357,7 +357,7 @@ bool ls_job_same_group(const struct ls_engine *e, const struct ls_job *j, size_t
 /* Frees what a job holds, but not the places of its workers. */
 void ls_job_fini(struct ls_job *j);
 
-/* Id of the newest open finding about a worker, or about the group of which what is found of it is told; or NULL. */
+/* Id of the newest open finding about a worker, or of the finding of its group, if that stands for the worker; or NULL. */
 const char *ls_view_finding_of(const struct ls_engine *e,
 	const struct ls_engine_worker *w);
 

@@ -397,7 +397,6 @@ one() {
 
 # --- all of them ----------------------------------------------------------------------------------
 
-run_limit_seconds=900
 ratio=1
 while :; do
 	case ${1:-} in
@@ -411,6 +410,7 @@ while :; do
 done
 [ -n "${1:-}" ] || { usage >&2; exit 2; }
 [[ $ratio =~ ^[0-9]*\.?[0-9]+$ ]] || { echo "record.sh: --steps $ratio: wanted is a ratio, like 0.5" >&2; exit 2; }
+run_limit_seconds=$(awk "BEGIN { print int(900 * ($ratio > 1 ? $ratio : 1)) }")
 mkdir -p "$1" && out=$(cd "$1" && pwd) || exit 1
 shift
 [ $# -gt 0 ] || mapfile -t all < <("$self" --list)

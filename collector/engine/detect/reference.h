@@ -7,8 +7,8 @@
  *
  * And for the next attempt of a job: what was usual of a host in a role (scales.h), and whether it was named. The host keeps it,
  * whichever rank and slot it gets, and while it is away. It is not told in another role, or where the
- * residual or the unit of scales.h is another. A collector that starts again knows it of workers that
- * were told before.
+ * residual or the unit of scales.h is another. After a restart the collector knows it only of
+ * workers whose baselines it had stored.
  *
  * Owner:   the engine's thread.
  * Units:   those of detect.h.

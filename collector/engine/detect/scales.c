@@ -491,45 +491,47 @@ scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
 		!scales_is_structure(s, list, m, slot, excess, row);
 }
 
-/* Is the change of a worker, its jump, or its level, beyond what its peers vary by? Its excess,
- * or 0; *ret_level: it is the level. */
-static double
+/* Which row tells that a worker is slow: its change, its jump, what it has grown by since earlier attempts, or
+ * its level? LS_SCALES_ROWS: none is beyond what its peers vary by. */
+static unsigned
 scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
-	size_t slot, const struct scales_peers *p, bool *ret_level)
+	size_t slot, const struct scales_peers *p)
 {
-	double jump = (double)scales_row(s, LS_SCALES_JUMP)[slot];
-	double level = (double)scales_row(s, LS_SCALES_NOW)[slot];
+	double jump = ls_scales_said(s, LS_SCALES_JUMP, slot);
 
 	if (scales_rises(s, length, list, m, slot, p, false))
-		return (double)scales_row(s, LS_SCALES_CHANGE)[slot];
-	if (level > LS_QUARTER * jump && p->jumps.windows >= LS_ONSET_MIN &&
+		return LS_SCALES_CHANGE;
+	if (ls_scales_said(s, LS_SCALES_NOW, slot) > LS_QUARTER * jump &&
+		p->jumps.windows >= LS_ONSET_MIN &&
 		scales_rises(s, length, list, m, slot, p, true))
-		return jump;
-	*ret_level = true;
+		return LS_SCALES_JUMP;
 	if (scales_is_born(s, length, list, m, slot, p, true))
-		return ls_scales_said(s, LS_SCALES_SINCE, slot);
-	return scales_is_born(s, length, list, m, slot, p, false) ? level : 0;
+		return LS_SCALES_SINCE;
+	return scales_is_born(s, length, list, m, slot, p, false) ? LS_SCALES_NOW
+								  : LS_SCALES_ROWS;
 }
 
 /*
  * Is a named worker as before, in a window since it was named? Nearer to that than to what it was then, and as
- * far from the latter as it takes to name one: noise errs as seldom here. Two of the longest windows need
- * no more than to be nearer.
+ * far from the latter as it takes to name one: noise errs as seldom here. The longest window, and half as long a
+ * time before it, need no more than to be nearer.
  */
 static bool
 scales_is_over(const struct ls_scales *s, unsigned length, size_t slot,
 	const struct scales_peers *p)
 {
 	bool longest = length == LS_SCALES_LENGTHS - 1;
-	double jump = (double)scales_row(s, LS_SCALES_JUMP)[slot],
+	double jump = ls_scales_said(s, LS_SCALES_JUMP, slot),
 	       excess = ls_scales_said(s, LS_SCALES_EXCESS, slot),
-	       drop = ls_scales_said(s, LS_SCALES_BELOW, slot) + excess -
-		(double)scales_row(s, LS_SCALES_NOW)[slot];
+	       was = ls_scales_said(s, LS_SCALES_BELOW, slot) + excess,
+	       drop = was - ls_scales_said(s, LS_SCALES_NOW, slot);
 
 	if (!(drop > LS_HALF * excess) ||
 		scales_is_mixed(s, (1ull << length) << longest, slot))
 		return false;
-	return (longest && drop + jump > LS_HALF * excess) ||
+	return (longest &&
+		       was - ls_scales_said(s, LS_SCALES_LAST, slot) >
+			       LS_HALF * excess) ||
 		scales_is_beyond(s, &p->change, &p->in_time, drop + p->change.middle) ||
 		(p->jumps.windows >= LS_ONSET_MIN && -jump > LS_HALF * excess &&
 			scales_is_beyond(s, &p->jump, &p->jumps,
@@ -657,9 +659,7 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 		peers = scales_measure(s, length, list, m, SCALES_NONE);
 	for (size_t i = 0; i < m; i++) {
 		uint32_t slot = list[i];
-		unsigned bit = 1u << length;
-		bool level = false;
-		double is;
+		unsigned bit = 1u << length, row;
 
 		if (s->named[slot] == 0 && !((double)now[slot] > LS_LEAST / 2))
 			continue;
@@ -671,13 +671,18 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 		}
 		if ((s->named[slot] & bit) != 0 || !((double)now[slot] > LS_LEAST / 2))
 			continue;
-		is = scales_test(s, length, list, m, slot, &peers, &level);
-		if (is > 0) {
-			bit |= level ? LS_SCALES_BORN : 0;
-			if (s->named[slot] == 0)
-				scales_begin(s, bit, slot, is, (double)now[slot] - is);
-			s->named[slot] |= (uint16_t)bit;
-		}
+		row = scales_test(s, length, list, m, slot, &peers);
+		if (row == LS_SCALES_ROWS)
+			continue;
+		if (row == LS_SCALES_NOW || row == LS_SCALES_SINCE)
+			bit |= LS_SCALES_BORN;
+		if (s->named[slot] == 0)
+			scales_begin(s, bit, slot, ls_scales_said(s, row, slot),
+				row == LS_SCALES_JUMP
+					? ls_scales_said(s, LS_SCALES_LAST, slot)
+					: (double)now[slot] -
+						ls_scales_said(s, row, slot));
+		s->named[slot] |= (uint16_t)bit;
 	}
 }
 

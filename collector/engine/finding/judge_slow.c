@@ -134,7 +134,7 @@ judge_slow_diagnose(struct ls_finding *f, enum ls_phase phase, double ratio,
 	f->diagnosis = ls_cause_alone(of->cause, ratio);
 }
 
-/* What is told of a period alone. */
+/* Titles of findings about one periodic worker. */
 static void
 judge_slow_period(const struct ls_rhythm_order *p, struct ls_finding *f)
 {

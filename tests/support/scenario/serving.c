@@ -42,7 +42,7 @@ serving_make(struct fake_job *job, size_t i)
 	return r;
 }
 
-/* What is done by now is told; then it rests until there is more to do. */
+/* Reports what it has finished, then waits for more work. */
 static void
 report(struct fake_job *job, size_t i)
 {

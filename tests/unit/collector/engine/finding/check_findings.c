@@ -365,7 +365,7 @@ LS_TEST_LOOP(attempts, waiting_finding_outlives_the_collector, 0, 2)
 	fake_job_free(job);
 }
 
-/* What is found of each host of a rack is told of the rack. Its hosts, and nobody else, say so, also when the
+/* Where all hosts of a rack are slow, the finding names the rack. Its hosts, and nobody else, say so, also when the
  * collector has started again: then nothing is found yet. */
 LS_TEST_LOOP(attempts, hosts_of_a_rack_show_the_finding_of_the_rack, 0, 2)
 {
