@@ -206,12 +206,22 @@ ls_findings_go_on(struct ls_finding *f, uint64_t step, int64_t t_us, int64_t now
 		findings_begin(f, step, t_us, f->uncertainty_steps);
 }
 
+void
+ls_findings_begin(const struct ls_engine *e, struct ls_finding *f, uint64_t step,
+	int64_t t_us, uint32_t uncertainty_steps)
+{
+	const struct ls_job *j = ls_engine_find_job(e, f->who.job);
+
+	findings_begin(f, step, t_us, uncertainty_steps);
+	for (size_t i = 1; i < j->live_count; i++)
+		ls_findings_skip(e, j, f, ls_job_due(j, i), &ls_job_row(j, i)->row);
+}
+
 struct ls_finding *
 ls_findings_claim(struct ls_engine *e, const struct ls_finding *subject, uint64_t step,
 	int64_t t_us, uint32_t uncertainty_steps, int64_t now_us,
 	const char **ret_event)
 {
-	const struct ls_job *j = ls_engine_find_job(e, subject->who.job);
 	struct ls_finding *f = ls_findings_last(e, subject);
 
 	*ret_event = "updated";
@@ -224,9 +234,7 @@ ls_findings_claim(struct ls_engine *e, const struct ls_finding *subject, uint64_
 		return NULL;
 	if (!f->waits)
 		*ret_event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-	findings_begin(f, step, t_us, uncertainty_steps);
-	for (size_t i = 1; i < j->live_count; i++)
-		ls_findings_skip(e, j, f, ls_job_due(j, i), &ls_job_row(j, i)->row);
+	ls_findings_begin(e, f, step, t_us, uncertainty_steps);
 	return f;
 }
 

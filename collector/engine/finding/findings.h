@@ -42,6 +42,10 @@ struct ls_finding *ls_findings_claim(struct ls_engine *e,
 void ls_findings_skip(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_finding *f, uint64_t due, const struct ls_row *row);
 
+/* Its episode begins with this step, which is known within so many; the next cost counts from there. */
+void ls_findings_begin(const struct ls_engine *e, struct ls_finding *f, uint64_t step,
+	int64_t t_us, uint32_t uncertainty_steps);
+
 /* One that waits holds in this attempt, too: its next episode begins with this step. */
 void ls_findings_go_on(struct ls_finding *f, uint64_t step, int64_t t_us,
 	int64_t now_us);
