@@ -487,9 +487,6 @@ ls_engine_restored(struct ls_engine *e, int64_t now_us)
 	for (size_t i = 0; i < e->job_count; i++)
 		if (e->jobs[i].names_wait)
 			ls_reference_names(e, &e->jobs[i], UINT64_MAX);
-	free(e->reference);
-	e->reference = NULL;
-	e->reference_count = 0;
 }
 
 int

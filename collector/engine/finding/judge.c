@@ -520,7 +520,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	bool masked = judge_masked(row), hang, judged, apart;
 	size_t regrouped;
 
-	if (e->reference != NULL && j->detect.judged == 0)
+	if (e->reference != NULL && j->detect.judged == 0 && j->live_count == 0)
 		ls_reference_job(e, j, row->step);
 	if (j->names_wait)
 		ls_reference_names(e, j, row->step);
