@@ -351,17 +351,18 @@ ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count)
 	e->jobs[w->job].gaps += count;
 }
 
-/* Nobody is left: what was found is over with the job, unless a process crashed: then only the attempt is.
- * Whoever comes back is another process. */
+/* Nobody is left: what was found is over with the job if all processes are known to have ended well, else only the
+ * attempt is. Whoever comes back is another process. */
 static void
 engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
-	size_t crashed = 0;
+	size_t well = 0;
 
 	for (size_t i = 0; i < j->count; i++)
-		crashed += e->workers[j->slots[i]].state == LS_WORKER_CRASHED;
+		well += e->workers[j->slots[i]].how == LS_END_ENDED;
 	ls_findings_clear_job(e, j,
-		crashed > 0 ? LS_REASON_ATTEMPT_ENDED : LS_REASON_JOB_ENDED, now_us);
+		well < j->count ? LS_REASON_ATTEMPT_ENDED : LS_REASON_JOB_ENDED,
+		now_us);
 	ls_reference_keep(e, j);
 	for (uint32_t i = 0; i < j->count; i++) {
 		ls_detect_reset_worker(&j->detect, i);
@@ -487,9 +488,6 @@ ls_engine_restored(struct ls_engine *e, int64_t now_us)
 	for (size_t i = 0; i < e->job_count; i++)
 		if (e->jobs[i].names_wait)
 			ls_reference_names(e, &e->jobs[i], UINT64_MAX);
-	free(e->reference);
-	e->reference = NULL;
-	e->reference_count = 0;
 }
 
 int

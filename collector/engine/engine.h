@@ -125,8 +125,8 @@ void ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count);
 
 /*
  * A worker's process ended (how: enum ls_end_how): it is no longer expected.
- * When all of the job have ended, its open findings are cleared, and say so. If one of them crashed, those about
- * workers wait for the next attempt first (findings.h).
+ * When all of the job have ended, its open findings are cleared, and say so. If one of them crashed, or how it ended is
+ * not known, those about workers wait for the next attempt first (findings.h).
  */
 void ls_engine_end(struct ls_engine *e, uint32_t worker, unsigned how, int64_t now_us);
 

@@ -234,6 +234,16 @@ ls_job_row(const struct ls_job *j, size_t i)
 		j->live_capacity];
 }
 
+/* The step that is due after the first i rows (at least one): rows may be of each k-th step, then the next one comes as many
+ * steps later as the newest did. */
+static inline uint64_t
+ls_job_due(const struct ls_job *j, size_t i)
+{
+	uint64_t newest = ls_job_row(j, i - 1)->row.step;
+
+	return i > 1 ? 2 * newest - ls_job_row(j, i - 2)->row.step : newest + 1;
+}
+
 /* Drops the oldest row of the live window; returns what it counted in steps.held. */
 static inline size_t
 ls_job_forget(struct ls_job *j)

@@ -211,6 +211,7 @@ detect_shift(struct ls_detect *d, size_t slot, const struct ls_blame *r, double 
 {
 	struct ls_detect_worker *w = &d->worker[slot];
 	struct ls_detect_channel *ch = &w->channel[LS_DETECT_CHRONIC];
+	struct ls_episode again;
 
 	/* what waits for its steps has said enough: if it ends meanwhile, it is not
 	 * found afterwards */
@@ -230,6 +231,13 @@ detect_shift(struct ls_detect *d, size_t slot, const struct ls_blame *r, double 
 		detect_evidence(d, slot, &ch->ep)) {
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 		detect_began(d, slot, &ch->ep);
+	} else if (w->said && ch->level == LS_LEVEL_FINDING && !ch->ep.gradual &&
+		(ch->ep.steps & (ch->ep.steps - 1)) == 0) {
+		/* twice as many steps: do they show that it was the begin of a drift? */
+		again = ch->ep;
+		detect_began(d, slot, &again);
+		if (again.gradual)
+			ch->ep = again;
 	}
 }
 

@@ -24,8 +24,8 @@
 
 #define LS_REFERENCE_VALUES 13 /* of a job or a worker, in reference.def */
 
-/* Before the first step of a job that is read back: what was usual of it and of its workers. If all
- * steps of its attempt are read back, they teach more. */
+/* Before the first step of a job, whether it is read back or comes after that: what was usual of it and of its workers.
+ * If all steps of its attempt are read back, they teach more. */
 void ls_reference_job(const struct ls_engine *e, struct ls_job *j, uint64_t step);
 
 /* Steps are read back beyond those that were known when it was kept, up to this one, or no more are: who was

@@ -179,10 +179,42 @@ findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
 }
 
 void
+ls_findings_skip(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f, uint64_t due, const struct ls_row *row)
+{
+	const struct ls_engine_worker *w =
+		f->replica ? ls_job_worker(e, j, &f->who) : NULL;
+	uint64_t step = row->step, last = due - 1;
+
+	if (step <= due || f->replica != j->replica.on || (f->replica && w == NULL))
+		return;
+	if (w != NULL) {
+		step = w->slot < row->cell_count && row->cells[w->slot].present
+			? row->cells[w->slot].own_step
+			: 0;
+		last = ls_replica_step(j, w->slot);
+	}
+	last = last > f->accounted_step ? last : f->accounted_step;
+	if (step > last + 1)
+		f->accounted_step += step - 1 - last;
+}
+
+void
 ls_findings_go_on(struct ls_finding *f, uint64_t step, int64_t t_us, int64_t now_us)
 {
 	if (findings_again(f, now_us))
 		findings_begin(f, step, t_us, f->uncertainty_steps);
+}
+
+void
+ls_findings_begin(const struct ls_engine *e, struct ls_finding *f, uint64_t step,
+	int64_t t_us, uint32_t uncertainty_steps)
+{
+	const struct ls_job *j = ls_engine_find_job(e, f->who.job);
+
+	findings_begin(f, step, t_us, uncertainty_steps);
+	for (size_t i = 1; i < j->live_count; i++)
+		ls_findings_skip(e, j, f, ls_job_due(j, i), &ls_job_row(j, i)->row);
 }
 
 struct ls_finding *
@@ -202,7 +234,7 @@ ls_findings_claim(struct ls_engine *e, const struct ls_finding *subject, uint64_
 		return NULL;
 	if (!f->waits)
 		*ret_event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
-	findings_begin(f, step, t_us, uncertainty_steps);
+	ls_findings_begin(e, f, step, t_us, uncertainty_steps);
 	return f;
 }
 

@@ -146,9 +146,8 @@ judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding 
 {
 	/* NaN: not known; of one slow from the start, too */
 	double before_s = f->born ? NAN : ep->before_s;
-	double after_s = who.net ? NAN
-		: ep->lasted > 0
-		? g->cost_s
+	double after_s = who.net
+		? NAN
 		: ls_evidence_cost_after(e, j, who, f->accounted_step, step);
 	double blame_s = g->cost_s, mean_s;
 
@@ -237,6 +236,34 @@ judge_uncertainty(enum ls_detect_kind kind, const struct ls_episode *ep)
 					  : LS_ONSET_ERROR;
 }
 
+/* When an episode began. */
+static int64_t
+judge_since_us(const struct ls_job *j, const struct ls_episode *ep)
+{
+	return ep->start_us - (int64_t)((double)ep->lasted * j->detect.step_s * 1e6);
+}
+
+/*
+ * What was told as a step was the begin of a drift: the onset moves, this once, while the steps since then are kept. Their
+ * cost is counted anew.
+ */
+static void
+judge_bend(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
+	struct ls_suspect who, const struct ls_episode *ep, uint64_t step)
+{
+	uint64_t since = ep->start_step - ep->lasted;
+
+	if (!ep->gradual || f->gradual || f->born || f->known_us != 0 ||
+		json_array_size(f->episodes) > 0 ||
+		j->detect.worker[who.at].way != LS_WAY_NONE ||
+		isnan(ls_evidence_cost_after(e, j, who, since - 1, step)))
+		return;
+	f->chip_hours = 0;
+	ls_findings_begin(e, f, since, judge_since_us(j, ep),
+		judge_uncertainty(LS_DETECT_CHRONIC, ep));
+	f->gradual = true;
+}
+
 static void
 judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	enum ls_detect_kind kind, uint64_t step, int64_t now_us)
@@ -261,18 +288,18 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	f = ls_findings_claim(e, &subject,
 		j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
 			      : ch->ep.start_step - ch->ep.lasted,
-		ch->ep.start_us -
-			(int64_t)((double)ch->ep.lasted * j->detect.step_s * 1e6),
-		judge_uncertainty(kind, &ch->ep), now_us, &event);
+		judge_since_us(j, &ch->ep), judge_uncertainty(kind, &ch->ep), now_us,
+		&event);
 	if (f == NULL)
 		return;
 	if (fresh) {
 		f->counters_ripe = false;
 		f->kind = subject.kind;
 		f->gradual = ch->ep.gradual;
-		/* along a line from nothing: so far it has cost half of what it costs
-		 * now */
-		if (f->gradual)
+		/* along a line from nothing: where its steps are not kept, it has cost half of what it costs now */
+		if (f->gradual &&
+			isnan(ls_evidence_cost_after(e, j, who, f->accounted_step,
+				step)))
 			f->accounted_step += (step - f->accounted_step) / 2;
 		if (goes_on)
 			f->accounted_step = accounted;
@@ -317,6 +344,7 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	/* the other has ended, or is from before a restart */
 	if (kind > f->detector || f->diagnosis.count == 0)
 		f->detector = kind;
+	judge_bend(e, j, f, who, &ch->ep, step);
 	judge_refresh(e, j, f, who, ch, step, now_us);
 	ls_findings_tell(e, f, "updated", now_us);
 }
@@ -492,7 +520,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	bool masked = judge_masked(row), hang, judged, apart;
 	size_t regrouped;
 
-	if (e->reference != NULL && j->detect.judged == 0)
+	if (e->reference != NULL && j->detect.judged == 0 && j->live_count == 0)
 		ls_reference_job(e, j, row->step);
 	if (j->names_wait)
 		ls_reference_names(e, j, row->step);

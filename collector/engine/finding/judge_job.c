@@ -101,9 +101,10 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 	f->detector = LS_DETECT_CHRONIC;
 	f->before_s = p->base.mean_s;
 	f->slope_s = ls_pulse_slope(p);
-	f->gradual = f->slope_s > 0;
+	/* how it began does not change when it grows no more */
+	f->gradual |= f->slope_s > 0;
 	/* a mean since the onset says too little of what still grows */
-	step_s = f->gradual ? p->since.newest_s : p->since.now.mean_s;
+	step_s = f->slope_s > 0 ? p->since.newest_s : p->since.now.mean_s;
 	ls_findings_present(e, j, f, step);
 	ls_findings_cost(e, j, f, step_s, step_s - p->base.mean_s, step);
 	judge_job_diagnose(p,
@@ -112,7 +113,7 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 		f);
 	ls_findings_row(f, "step_excess_s", "s", p->since.newest_s - p->base.mean_s,
 		NAN);
-	if (f->gradual)
+	if (f->slope_s > 0)
 		ls_findings_row(f, "step_slope_s", "s", f->slope_s, NAN);
 	if (judge_job_is_imbalance(j)) {
 		f->kind = LS_KIND_IMBALANCE;

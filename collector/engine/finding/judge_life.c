@@ -183,47 +183,22 @@ ls_judge_life(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 	}
 }
 
-/* Steps without a record: rows may be of each k-th step, then the next one is due as many steps later as the
- * newest was. */
-static void
-judge_life_skip(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_row *row, uint64_t due, struct ls_finding *f)
-{
-	const struct ls_engine_worker *w =
-		f->replica ? ls_job_worker(e, j, &f->who) : NULL;
-	uint64_t step = row->step, last = due - 1;
-
-	if (f->replica != j->replica.on || (f->replica && w == NULL))
-		return;
-	if (w != NULL) {
-		step = w->slot < row->cell_count && row->cells[w->slot].present
-			? row->cells[w->slot].own_step
-			: 0;
-		last = ls_replica_step(j, w->slot);
-	}
-	last = last > f->accounted_step ? last : f->accounted_step;
-	if (step > last + 1)
-		f->accounted_step += step - 1 - last;
-}
-
 void
 ls_judge_life_row(struct ls_engine *e, const struct ls_job *j, const struct ls_row *row)
 {
-	size_t n = j->live_count;
-	uint64_t newest = n > 0 ? ls_job_row(j, n - 1)->row.step : 0,
-		 due = n > 1 ? 2 * newest - ls_job_row(j, n - 2)->row.step : newest + 1;
+	uint64_t due = j->live_count > 0 ? ls_job_due(j, j->live_count) : 1;
 	bool first = j->detect.judged == 0;
 
 	for (size_t i = 0; i < e->finding_count && (first || row->step > due); i++) {
 		struct ls_finding *f = &e->findings[i];
 
-		if (f->diagnosis.count > 0 || strcmp(f->who.job, j->name) != 0)
+		if (strcmp(f->who.job, j->name) != 0)
 			continue;
 		if (first && f->waits) {
 			f->accounted_step = row->step > 0 ? row->step - 1 : 0;
 			f->first_row = j->kept;
-		} else if (row->step > due) {
-			judge_life_skip(e, j, row, due, f);
+		} else {
+			ls_findings_skip(e, j, f, due, row);
 		}
 	}
 }

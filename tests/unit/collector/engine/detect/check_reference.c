@@ -146,7 +146,8 @@ LS_TEST(all, an_attempt_that_is_read_back_needs_no_kept_baselines)
 	fake_job_free(job);
 }
 
-/* Another attempt, another host of the same rank, another job: nothing is known of these. */
+/* Another job, or another attempt: nothing is known of these. Of a job of which nothing is read back it is known in its
+ * first step, and is not used again for processes that come after all have ended. */
 LS_TEST_LOOP(all, baselines_of_others_are_not_used, 0, 3)
 {
 	struct fake_job *job = found(),
@@ -159,12 +160,19 @@ LS_TEST_LOOP(all, baselines_of_others_are_not_used, 0, 3)
 	ck_assert_int_eq(
 		ls_engine_reference_load(next->engine, bytes, len, job->now_us), 0);
 	next->attempt = _i == 1 ? 1 : 0;
-	if (_i == 2)
-		ls_engine_restored(next->engine, job->now_us); /* the job comes later */
+	ls_engine_restored(next->engine, job->now_us); /* the job comes later */
 	next->step = job->step;
 	next->now_us = job->now_us;
 	fake_job_declare(next);
 	next->workers[5].slow = 1.1;
+	if (_i == 2) {
+		fake_job_run(next, 1);
+		ck_assert_double_gt(blame(next, "h5"), 0.007);
+		for (size_t i = 0; i < next->count; i++)
+			ls_engine_end(next->engine, next->workers[i].handle,
+				LS_END_ENDED, next->now_us);
+		fake_job_declare(next);
+	}
 	fake_job_run(next, 20);
 	ck_assert_double_eq(blame(next, "h5"), 0); /* null */
 	free(bytes);
