@@ -447,7 +447,7 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 	double rise = ls_scales_said(s, jump ? LS_SCALES_JUMP : LS_SCALES_CHANGE, slot);
 	struct scales_sums own;
 
-	if (!(rise > LS_LEAST / 2) ||
+	if (!(rise > LS_LEAST * LS_QUARTER) ||
 		!scales_is_beyond(s, now, &in_time, rise - now->middle) ||
 		!scales_counts(s, length, list, m, slot, jump, rise))
 		return false;
@@ -661,7 +661,7 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 		uint32_t slot = list[i];
 		unsigned bit = 1u << length, row;
 
-		if (s->named[slot] == 0 && !((double)now[slot] > LS_LEAST / 2))
+		if (s->named[slot] == 0 && !((double)now[slot] > LS_LEAST * LS_QUARTER))
 			continue;
 		if (!all)
 			peers = scales_measure(s, length, list, m, slot);
@@ -669,7 +669,7 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 			s->named[slot] = 0;
 			scales_row(s, LS_SCALES_TURNED)[slot] = (float)s->units;
 		}
-		if ((s->named[slot] & bit) != 0 || !((double)now[slot] > LS_LEAST / 2))
+		if ((s->named[slot] & bit) != 0 || !((double)now[slot] > LS_LEAST * LS_QUARTER))
 			continue;
 		row = scales_test(s, length, list, m, slot, &peers);
 		if (row == LS_SCALES_ROWS)
