@@ -179,22 +179,10 @@ findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
 }
 
 void
-ls_findings_skip(const struct ls_engine *e, const struct ls_job *j,
-	struct ls_finding *f, uint64_t due, const struct ls_row *row)
+ls_findings_skip(struct ls_finding *f, uint64_t due, uint64_t step)
 {
-	const struct ls_engine_worker *w =
-		f->replica ? ls_job_worker(e, j, &f->who) : NULL;
-	uint64_t step = row->step, last = due - 1;
+	uint64_t last = due - 1 > f->accounted_step ? due - 1 : f->accounted_step;
 
-	if (step <= due || f->replica != j->replica.on || (f->replica && w == NULL))
-		return;
-	if (w != NULL) {
-		step = w->slot < row->cell_count && row->cells[w->slot].present
-			? row->cells[w->slot].own_step
-			: 0;
-		last = ls_replica_step(j, w->slot);
-	}
-	last = last > f->accounted_step ? last : f->accounted_step;
 	if (step > last + 1)
 		f->accounted_step += step - 1 - last;
 }
@@ -213,8 +201,8 @@ ls_findings_begin(const struct ls_engine *e, struct ls_finding *f, uint64_t step
 	const struct ls_job *j = ls_engine_find_job(e, f->who.job);
 
 	findings_begin(f, step, t_us, uncertainty_steps);
-	for (size_t i = 1; i < j->live_count; i++)
-		ls_findings_skip(e, j, f, ls_job_due(j, i), &ls_job_row(j, i)->row);
+	for (size_t i = 1; i < j->live_count && !j->replica.on; i++)
+		ls_findings_skip(f, ls_job_due(j, i), ls_job_row(j, i)->row.step);
 }
 
 struct ls_finding *

@@ -37,10 +37,9 @@ struct ls_finding *ls_findings_claim(struct ls_engine *e,
 	const struct ls_finding *subject, uint64_t step, int64_t t_us,
 	uint32_t uncertainty_steps, int64_t now_us, const char **ret_event);
 
-/* A row comes although step `due` was (ls_job_due): steps without a record cost nothing, whether it is open, or before
- * that. */
-void ls_findings_skip(const struct ls_engine *e, const struct ls_job *j,
-	struct ls_finding *f, uint64_t due, const struct ls_row *row);
+/* A step comes although another was due (ls_job_due): those between have no record and cost nothing, whether it is open,
+ * or before that. */
+void ls_findings_skip(struct ls_finding *f, uint64_t due, uint64_t step);
 
 /* Its episode begins with this step, which is known within so many; the next cost counts from there. */
 void ls_findings_begin(const struct ls_engine *e, struct ls_finding *f, uint64_t step,

@@ -183,6 +183,23 @@ ls_judge_life(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 	}
 }
 
+/* Steps without a record before a row; of a replica, its own. */
+static void
+judge_life_skip(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_row *row, uint64_t due, struct ls_finding *f)
+{
+	const struct ls_engine_worker *w =
+		f->replica ? ls_job_worker(e, j, &f->who) : NULL;
+
+	if (f->replica != j->replica.on || row->step <= due)
+		return;
+	if (!f->replica)
+		ls_findings_skip(f, due, row->step);
+	else if (w != NULL && w->slot < row->cell_count && row->cells[w->slot].present)
+		ls_findings_skip(f, ls_replica_step(j, w->slot) + 1,
+			row->cells[w->slot].own_step);
+}
+
 void
 ls_judge_life_row(struct ls_engine *e, const struct ls_job *j, const struct ls_row *row)
 {
@@ -198,7 +215,7 @@ ls_judge_life_row(struct ls_engine *e, const struct ls_job *j, const struct ls_r
 			f->accounted_step = row->step > 0 ? row->step - 1 : 0;
 			f->first_row = j->kept;
 		} else {
-			ls_findings_skip(e, j, f, due, row);
+			judge_life_skip(e, j, row, due, f);
 		}
 	}
 }
