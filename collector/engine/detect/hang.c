@@ -201,16 +201,15 @@ static void
 hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subject,
 	uint64_t step, int64_t since_us, double lost_s, int64_t now_us)
 {
-	bool same = j->hang.on && j->hang.step == step;
-	const char *event;
-	struct ls_finding *f =
-		ls_findings_claim(e, subject, step, since_us, 0, now_us, &event);
+	struct ls_finding *f = ls_findings_claim(e, subject, step, since_us, 0, now_us);
+	bool same;
 
 	if (f == NULL) { /* storage has told it: what follows adds to that */
 		hang_note(j, step, lost_s);
 		return;
 	}
-	same &= strcmp(event, "updated") == 0;
+	/* the finding has this step already */
+	same = j->hang.on && j->hang.step == step && f->accounted_step == step;
 	f->detector = LS_DETECT_STALLS; /* one from storage does not know */
 	f->estimate = j->detect.mode;
 	ls_findings_present(e, j, f, step);
@@ -223,7 +222,7 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 	f->evidence_count = subject->evidence_count;
 	hang_cost(e, j, f, lost_s, same ? j->hang.lost_s : 0);
 	hang_note(j, step, lost_s);
-	ls_findings_tell(e, f, event, now_us);
+	ls_findings_tell(e, f, now_us);
 }
 
 void

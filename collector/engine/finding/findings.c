@@ -7,11 +7,23 @@
 #include <math.h>
 #include <string.h>
 
+/* What happened to a finding, by its status and the one that was told last. */
+static const char *
+findings_event(const struct ls_finding *f)
+{
+	const char *told = json_string_value(json_object_get(f->json, "status")),
+		   *is = ls_finding_status_name(f->status);
+
+	if (told == NULL)
+		return "opened";
+	return strcmp(told, is) == 0 ? "updated" : is;
+}
+
 void
-ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event,
-	int64_t now_us)
+ls_findings_tell(struct ls_engine *e, struct ls_finding *f, int64_t now_us)
 {
 	const struct ls_job *j = ls_engine_find_job(e, f->who.job);
+	const char *event = findings_event(f);
 
 	f->updated_us = now_us;
 	f->simulated |= j != NULL && ls_job_is_simulated(e, j);
@@ -187,12 +199,10 @@ ls_findings_go_on(struct ls_finding *f, uint64_t step, int64_t t_us, int64_t now
 
 struct ls_finding *
 ls_findings_claim(struct ls_engine *e, const struct ls_finding *subject, uint64_t step,
-	int64_t t_us, uint32_t uncertainty_steps, int64_t now_us,
-	const char **ret_event)
+	int64_t t_us, uint32_t uncertainty_steps, int64_t now_us)
 {
 	struct ls_finding *f = ls_findings_last(e, subject);
 
-	*ret_event = "updated";
 	if (f != NULL && ls_findings_is_known(f, now_us))
 		return NULL;
 	if (f != NULL && ls_finding_is_open(f) && !f->waits)
@@ -200,8 +210,6 @@ ls_findings_claim(struct ls_engine *e, const struct ls_finding *subject, uint64_
 	f = findings_take(e, f, subject, now_us);
 	if (f == NULL)
 		return NULL;
-	if (!f->waits)
-		*ret_event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
 	findings_begin(f, step, t_us, uncertainty_steps);
 	return f;
 }
@@ -306,7 +314,7 @@ ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step,
 	f->cleared_us = now_us;
 	if (step > f->last_step)
 		f->last_step = step;
-	ls_findings_tell(e, f, "cleared", now_us);
+	ls_findings_tell(e, f, now_us);
 }
 
 void
@@ -315,7 +323,7 @@ ls_findings_part_of(struct ls_engine *e, struct ls_finding *f,
 {
 	memcpy(f->part_of, whole->id, sizeof(f->part_of));
 	if (!ls_finding_is_open(f))
-		ls_findings_tell(e, f, "updated", now_us);
+		ls_findings_tell(e, f, now_us);
 }
 
 /* May it hold in the next attempt, too? Not a standstill, nor what is compared with the attempt's own past. */
@@ -345,7 +353,7 @@ ls_findings_clear_job(struct ls_engine *e, struct ls_job *j,
 			f->told_s = ls_finding_told(f->json);
 			f->diagnosis.count = 0;
 			f->waits = true;
-			ls_findings_tell(e, f, "updated", now_us);
+			ls_findings_tell(e, f, now_us);
 		}
 	}
 }

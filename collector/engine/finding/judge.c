@@ -248,7 +248,6 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	struct ls_finding *f = ls_findings_last(e, &subject);
 	bool fresh = f == NULL || !ls_finding_is_open(f) || f->waits, goes_on;
 	uint64_t accounted = f == NULL ? 0 : f->accounted_step;
-	const char *event;
 
 	if ((f != NULL && ls_findings_is_known(f, now_us)) ||
 		ls_arbiter_is_of_net(j, who) ||
@@ -263,7 +262,7 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 			      : ch->ep.start_step - ch->ep.lasted,
 		ch->ep.start_us -
 			(int64_t)((double)ch->ep.lasted * j->detect.step_s * 1e6),
-		judge_uncertainty(kind, &ch->ep), now_us, &event);
+		judge_uncertainty(kind, &ch->ep), now_us);
 	if (f == NULL)
 		return;
 	if (fresh) {
@@ -286,7 +285,7 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	f->detector = kind;
 	f->estimate = j->detect.mode;
 	judge_refresh(e, j, f, who, ch, step, now_us);
-	ls_findings_tell(e, f, event, now_us);
+	ls_findings_tell(e, f, now_us);
 	if (!who.net && fresh)
 		ls_judge_group_adopt(e, j, who.at, f, now_us);
 }
@@ -318,7 +317,7 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	if (kind > f->detector || f->diagnosis.count == 0)
 		f->detector = kind;
 	judge_refresh(e, j, f, who, ch, step, now_us);
-	ls_findings_tell(e, f, "updated", now_us);
+	ls_findings_tell(e, f, now_us);
 }
 
 /* What is found of a worker is told of its group, or what a net is found for of

@@ -67,7 +67,6 @@ judge_stage_tell(struct ls_engine *e, struct ls_job *j, size_t k, bool was,
 	const struct ls_detect_channel *ch = &j->compare.stage[k].channel;
 	struct ls_finding subject = judge_stage_subject(e, j, k),
 			  *f = ls_findings_open(e, &subject);
-	const char *event;
 
 	if (f == NULL ? was
 		      : ch->c < LS_DETECT_FINDING ||
@@ -75,11 +74,11 @@ judge_stage_tell(struct ls_engine *e, struct ls_job *j, size_t k, bool was,
 		return;
 	/* as surely as a worker's chronic shift */
 	f = ls_findings_claim(e, &subject, ch->ep.start_step, ch->ep.start_us,
-		LS_ONSET_ERROR, now_us, &event);
+		LS_ONSET_ERROR, now_us);
 	if (f == NULL)
 		return;
 	judge_stage_refresh(e, j, f, k, step);
-	ls_findings_tell(e, f, event, now_us);
+	ls_findings_tell(e, f, now_us);
 }
 
 void
