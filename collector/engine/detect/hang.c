@@ -176,12 +176,8 @@ static void
 hang_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
 	double lost_s, double told_s)
 {
-	f->before_s = f->without_s = j->detect.step_s;
-	f->blame_s = lost_s;
-	f->step_s = f->without_s + lost_s;
-	f->slowdown = f->step_s / f->without_s;
-	f->chips = ls_job_chips(e, j);
-	f->chips_lost = f->chips * (1 - 1 / f->slowdown);
+	f->before_s = j->detect.step_s;
+	ls_findings_price(e, j, f, f->before_s + lost_s, lost_s);
 	f->chip_hours += (lost_s - told_s) * f->chips / 3600;
 	f->severity = LS_SEVERITY_CRITICAL;
 }

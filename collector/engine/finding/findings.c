@@ -274,16 +274,24 @@ ls_findings_account(struct ls_finding *f, double blame_s, double chips, uint64_t
 }
 
 void
-ls_findings_cost(const struct ls_engine *e, const struct ls_job *j,
-	struct ls_finding *f, double step_s, double blame_s, uint64_t step)
+ls_findings_price(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f, double step_s, double blame_s)
 {
 	f->step_s = step_s;
-	f->blame_s = blame_s > 0 ? fmin(blame_s, (1 - LS_LEAST) * step_s) : 0;
-	f->without_s = f->step_s - f->blame_s;
-	f->slowdown = f->step_s / f->without_s;
+	f->blame_s = blame_s;
+	f->without_s = step_s - blame_s;
+	f->slowdown = step_s / f->without_s;
 	f->chips = ls_job_chips(e, j);
 	f->chips_lost = f->chips * (1 - 1 / f->slowdown);
 	f->severity = ls_finding_severity(f->slowdown);
+}
+
+void
+ls_findings_cost(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f, double step_s, double blame_s, uint64_t step)
+{
+	ls_findings_price(e, j, f, step_s,
+		blame_s > 0 ? fmin(blame_s, (1 - LS_LEAST) * step_s) : 0);
 	ls_findings_account(f, f->blame_s, f->chips, step);
 }
 

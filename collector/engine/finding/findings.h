@@ -58,11 +58,12 @@ struct ls_finding ls_findings_of_worker(const struct ls_engine *e,
 void ls_findings_present(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_finding *f, uint64_t step);
 
-/*
- * A step takes step_s, and blame_s less without it (kept within 0 .. 0.99 step_s):
- * slowdown, chips, severity; from the last step accounted up to this one that is added
- * to what it has cost.
- */
+/* A step takes step_s, and blame_s less without it: slowdown, chips, severity. */
+void ls_findings_price(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f, double step_s, double blame_s);
+
+/* The same of each step from the last one accounted up to this one: added to what it has cost. blame_s is
+ * kept within 0 .. 0.99 step_s. */
 void ls_findings_cost(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_finding *f, double step_s, double blame_s, uint64_t step);
 

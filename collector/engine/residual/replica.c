@@ -427,16 +427,11 @@ ls_replica_cost(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 {
 	int32_t own = e->workers[j->slots[slot]].info.chips;
 	double slower = j->detect.step_s > 0 ? g->gap_s / j->detect.step_s : 0;
-	double lost;
+	double lost = 1 - 1 / (1 + slower);
 
 	f->replica = true;
 	f->before_s = NAN; /* it depends on the load */
-	f->step_s = g->step_s;
-	f->without_s = f->step_s / (1 + slower);
-	f->blame_s = f->step_s - f->without_s;
-	f->slowdown = 1 + slower;
-	lost = 1 - 1 / f->slowdown;
-	f->chips = ls_job_chips(e, j);
+	ls_findings_price(e, j, f, g->step_s, g->step_s * lost);
 	f->share = f->chips > 0 ? (double)own / f->chips : 1 / (double)j->count;
 	f->chips_lost = own * lost;
 	f->severity = ls_finding_severity(1 / (1 - f->share * lost));
