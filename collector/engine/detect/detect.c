@@ -69,15 +69,6 @@ ls_detect_reset_worker(struct ls_detect *d, size_t slot)
 		d->open -= d->worker[slot].channel[k].level == LS_LEVEL_FINDING;
 	free(d->worker[slot].learning);
 	memset(&d->worker[slot], 0, sizeof(d->worker[slot]));
-	if (d->worst.slot[0] == slot) {
-		d->worst.slot[0] = d->worst.slot[1];
-		d->worst.mean_s[0] = d->worst.mean_s[1];
-	}
-	if (d->worst.slot[0] == d->worst.slot[1] || d->worst.slot[1] == slot) {
-		/* who is the next one is seen in the next step */
-		d->worst.slot[1] = SIZE_MAX;
-		d->worst.mean_s[1] = 0;
-	}
 }
 
 /* Keeps the two suspected workers of the greatest mean excess: this one after the
