@@ -114,7 +114,7 @@ engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 	for (size_t i = 0; i < j->count && c.missing_count < LS_CLOSE_MISSING_MAX; i++)
 		if (i >= row->cell_count || !row->cells[i].present)
 			missing[c.missing_count++] = e->workers[j->slots[i]].info.rank;
-	ls_job_sort_ranks(missing, c.missing_count);
+	ls_job_sort((uint32_t *)missing, c.missing_count); /* ranks begin at 0 */
 	e->sink.closed(e->sink.arg, &c);
 }
 

@@ -313,8 +313,10 @@ int32_t ls_job_chips(const struct ls_engine *e, const struct ls_job *j);
 void ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_worker_info *ret_info);
 
-/* Hosts of the job's present attempt; 0 without memory to count them. */
-size_t ls_job_hosts(const struct ls_engine *e, const struct ls_job *j);
+/* Hosts of the job's present attempt whose workers are in a group, by slot (NULL: all), each once, ascending:
+ * into index of the job's room. Returns how many. */
+size_t ls_job_hosts(const struct ls_engine *e, const struct ls_job *j,
+	const uint32_t *of, uint32_t group);
 
 /* Workers of the job on the same host as this one, itself included. */
 size_t ls_job_neighbours(const struct ls_engine *e, const struct ls_job *j,
@@ -332,8 +334,8 @@ struct ls_engine_worker *ls_job_worker(const struct ls_engine *e,
 bool ls_job_is_contested(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w);
 
-/* Puts ranks in ascending order. */
-void ls_job_sort_ranks(int32_t *ranks, size_t n);
+/* Puts ranks, or hosts, in ascending order. */
+void ls_job_sort(uint32_t *numbers, size_t n);
 
 /* The next worker that says it has this rank, NULL behind the last; *walk: 0 at first. */
 struct ls_engine_worker *ls_job_next_of_rank(const struct ls_engine *e,

@@ -110,7 +110,7 @@ hang_absent(const struct ls_engine *e, const struct ls_job *j,
 								   : LS_HANG_ABSENT;
 		ranks[n++] = w->info.rank;
 	}
-	ls_job_sort_ranks(ranks, n);
+	ls_job_sort((uint32_t *)ranks, n); /* from 0 on */
 	*ret_count = n;
 	return why;
 }

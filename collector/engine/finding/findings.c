@@ -257,7 +257,7 @@ ls_findings_present(const struct ls_engine *e, const struct ls_job *j,
 	f->workers_used = j->live_count > 0
 		? (uint32_t)ls_job_row(j, j->live_count - 1)->totals.used
 		: 0;
-	f->hosts = (uint32_t)ls_job_hosts(e, j);
+	f->hosts = (uint32_t)ls_job_hosts(e, j, NULL, 0);
 }
 
 void

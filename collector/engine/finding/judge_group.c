@@ -264,18 +264,12 @@ judge_group_first(const struct ls_engine *e, const struct ls_job *j, size_t slot
 struct ls_finding
 ls_judge_group_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
-	struct ls_finding f = { .kind = LS_KIND_STRAGGLER,
-		.who = e->workers[j->slots[slot]].info,
-		.slowest_ratio = NAN,
-		.clock_err_s = NAN };
+	struct ls_finding f = ls_findings_of_worker(e, j, &e->workers[j->slots[slot]]);
 	unsigned way = j->detect.worker[slot].way;
 	const struct ls_job_groups *groups = ls_job_groups_of(j, way);
 
-	if (way == LS_WAY_NONE) {
-		f.scope = ls_job_neighbours(e, j, &e->workers[j->slots[slot]]) == 1
-			? LS_SCOPE_HOST
-			: LS_SCOPE_RANK;
-	} else if (way == LS_WAY_HOST) {
+	f.kind = LS_KIND_STRAGGLER;
+	if (way == LS_WAY_HOST) {
 		f.scope = LS_SCOPE_HOST;
 		f.who = judge_group_first(e, j, slot)->info;
 	} else if (way == LS_WAY_SLICE) {
@@ -288,33 +282,16 @@ ls_judge_group_subject(const struct ls_engine *e, const struct ls_job *j, size_t
 	return f;
 }
 
-static int
-judge_group_compare(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 void
 ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j, const uint32_t *of,
 	uint32_t group, struct ls_finding *f)
 {
-	uint32_t *host = j->room.index;
 	json_t *names = json_array();
-	size_t n = 0;
 
-	for (size_t i = 0; i < j->count; i++)
-		if (of[i] == group)
-			host[n++] = e->workers[j->slots[i]].host;
-	if (n > 1)
-		qsort(host, n, sizeof(*host), judge_group_compare);
-	f->member_hosts = 0;
-	for (size_t i = 0; i < n; i++)
-		if ((i == 0 || host[i] != host[i - 1]) &&
-			f->member_hosts++ < LS_FINDING_HOSTS_MAX)
-			ls_ignore(json_array_append_new(names,
-				json_string(e->hosts[host[i]].name)));
+	f->member_hosts = (uint32_t)ls_job_hosts(e, j, of, group);
+	for (size_t i = 0; i < f->member_hosts && i < LS_FINDING_HOSTS_MAX; i++)
+		ls_ignore(json_array_append_new(names,
+			json_string(e->hosts[j->room.index[i]].name)));
 	json_decref(f->members);
 	f->members = names;
 }

@@ -170,12 +170,15 @@ struct view_sorted {
 	bool ascending; /* the least name first */
 };
 
-/* The nearest first, of them the greatest key; equal ones as they were. */
+/* By name, or the nearest to a finding first, of them the greatest key; equal ones as they were. */
 static int
 view_compare(const void *a, const void *b)
 {
 	const struct view_sorted *x = a, *y = b;
+	int by_name = x->name != NULL ? strverscmp(x->name, y->name) : 0;
 
+	if (by_name != 0)
+		return x->ascending ? by_name : -by_name;
 	if (x->near != y->near)
 		return x->near < y->near ? 1 : -1;
 	if (x->key != y->key)
@@ -243,7 +246,7 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		"s:s?}",
 		"id", j->name, "state", state, "asynchronous", (int)j->replica.on,
 		"attempt", (int)j->attempt, "slices", (json_int_t)j->slices.count,
-		"hosts", (json_int_t)ls_job_hosts(e, j), "workers",
+		"hosts", (json_int_t)ls_job_hosts(e, j, NULL, 0), "workers",
 		(json_int_t)j->count, "workers_expected",
 		j->world > 0 ? json_integer(j->world) : json_null(), "chips",
 		chips > 0 ? json_integer(chips) : json_null(), "step",
@@ -431,19 +434,6 @@ view_hosts_key(const struct ls_engine_worker *w, const struct ls_recent *of,
 					: ls_recent_means(of).of[kinds[sort]];
 }
 
-/* By name, or the nearest to a finding and the greatest key first; equal ones as they
- * were. */
-static int
-view_hosts_compare(const void *a, const void *b)
-{
-	const struct view_sorted *x = a, *y = b;
-	int by_name = x->name != NULL ? strverscmp(y->name, x->name) : 0;
-
-	if (by_name != 0)
-		return x->ascending ? -by_name : by_name;
-	return view_compare(a, b);
-}
-
 static struct view_sorted
 view_hosts_place(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	const struct ls_view_hosts *ask)
@@ -490,10 +480,9 @@ ls_view_hosts(const struct ls_engine *e, const char *job,
 		count++;
 		order[n] = view_hosts_place(e, j, i, ask);
 		n += ask->after == 0 ||
-			(ask->after <= j->count &&
-				view_hosts_compare(&begin, &order[n]) < 0);
+			(ask->after <= j->count && view_compare(&begin, &order[n]) < 0);
 	}
-	qsort(order, n, sizeof(*order), view_hosts_compare);
+	qsort(order, n, sizeof(*order), view_compare);
 	items = json_array();
 	for (i = 0; i < n && i < ask->limit; i++)
 		ls_ignore(json_array_append_new(items,
