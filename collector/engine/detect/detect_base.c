@@ -7,20 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* By what is known so far. */
+static void
+detect_reckon(struct ls_detect_usual *u)
+{
+	double copy[LS_DETECT_WARM];
+	size_t known = ls_stats_known(u->first, u->n, copy);
+
+	u->base = ls_stats_median(copy, known);
+	u->sigma = LS_MAD_TO_SIGMA * ls_stats_mad(copy, known, u->base);
+}
+
 bool
 ls_detect_usual(struct ls_detect_usual *u, double v)
 {
-	double copy[LS_DETECT_WARM];
-	size_t known;
-
 	if (u->n == LS_DETECT_WARM)
 		return true;
 	u->first[u->n++] = (float)v;
-	if (u->n == LS_DETECT_WARM) {
-		known = ls_stats_known(u->first, u->n, copy);
-		u->base = ls_stats_median(copy, known);
-		u->sigma = LS_MAD_TO_SIGMA * ls_stats_mad(copy, known, u->base);
-	}
+	if (u->n == LS_DETECT_WARM)
+		detect_reckon(u);
 	return false;
 }
 
@@ -34,13 +39,14 @@ detect_choose_mode(struct ls_detect *d, bool clocks_ok)
 	bool enters = false;
 
 	for (size_t i = 0; i < d->count; i++) {
-		const struct ls_detect_worker *w = &d->worker[i];
-		double off = w->learning != NULL && w->warm == LS_DETECT_WARM
-			? fabs(w->learning->exit.base)
-			: NAN;
+		struct ls_detect_warm *learned = d->worker[i].learning;
 
-		enters |= !isnan(off);
-		stagger = fmax(stagger, off / d->step_s); /* NaN is not taken */
+		if (learned == NULL)
+			continue;
+		detect_reckon(&learned->exit); /* perhaps of fewer steps than all */
+		enters |= !isnan(learned->exit.base);
+		/* NaN is not taken */
+		stagger = fmax(stagger, fabs(learned->exit.base) / d->step_s);
 	}
 	d->mode = enters && clocks_ok && stagger <= LS_FEW ? LS_MODE_LATENESS
 							   : LS_MODE_WAIT;
