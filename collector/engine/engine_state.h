@@ -173,8 +173,8 @@ struct ls_job {
 	bool grouped; /* room knows the roles of all workers */
 	struct ls_blame *residuals; /* capacity of them */
 	struct ls_blame_net *slice_nets; /* capacity of them: scratch */
-	struct ls_live_row *live; /* ring of live_capacity */
-	size_t live_capacity, live_count, live_head;
+	struct ls_live_row *live; /* ring of LS_LIVE_STEPS; NULL: no row was kept yet */
+	size_t live_count, live_head;
 	uint64_t kept; /* live rows so far; the newest has number kept - 1 */
 	struct ls_recent_table *recent;
 	uint64_t closed, shorted, apart, late, gaps;
@@ -230,8 +230,8 @@ _Static_assert(sizeof(struct ls_live_row) <=
 static inline const struct ls_live_row *
 ls_job_row(const struct ls_job *j, size_t i)
 {
-	return &j->live[(j->live_head + j->live_capacity - j->live_count + i) %
-		j->live_capacity];
+	return &j->live[(j->live_head + LS_LIVE_STEPS - j->live_count + i) %
+		LS_LIVE_STEPS];
 }
 
 /* Drops the oldest row of the live window; returns what it counted in steps.held. */

@@ -25,45 +25,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Twice the room for rows that are kept, up to LS_LIVE_STEPS; without memory it stays as it is. */
-static void
-judge_widen(struct ls_job *j)
-{
-	size_t capacity = j->live_capacity == 0 ? 1 : 2 * j->live_capacity;
-	struct ls_live_row *live;
-
-	if (capacity > LS_LIVE_STEPS)
-		return;
-	live = malloc(capacity * sizeof(*live));
-	if (live == NULL)
-		return;
-	for (size_t i = 0; i < j->live_count; i++)
-		live[i] = *ls_job_row(j, i);
-	free(j->live);
-	j->live = live;
-	j->live_capacity = capacity;
-	j->live_head = j->live_count;
-}
-
 /* Keeps a judged row; the oldest one makes room. */
 static void
 judge_keep(struct ls_job *j, struct ls_live_row *kept)
 {
 	struct ls_live_row *slot;
 
-	if (j->live_count == j->live_capacity)
-		judge_widen(j);
-	if (j->live_capacity == 0) {
+	if (j->live == NULL) /* what is not used yet takes no memory */
+		j->live = calloc(LS_LIVE_STEPS, sizeof(*j->live));
+	if (j->live == NULL) {
 		ls_steps_give_back(&j->steps, &kept->row);
 		return;
 	}
 	slot = &j->live[j->live_head];
-	if (j->live_count == j->live_capacity)
+	if (j->live_count == LS_LIVE_STEPS)
 		ls_steps_give_back(&j->steps, &slot->row);
 	else
 		j->live_count++;
 	*slot = *kept;
-	j->live_head = (j->live_head + 1) % j->live_capacity;
+	j->live_head = (j->live_head + 1) % LS_LIVE_STEPS;
 	j->kept++;
 	ls_recent_rows(j);
 }

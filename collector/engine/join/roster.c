@@ -92,7 +92,7 @@ roster_reset_job(struct ls_job *j)
 	ls_stages_fini(&j->compare);
 	free(j->live);
 	j->live = NULL;
-	j->live_capacity = j->live_count = j->live_head = 0;
+	j->live_count = j->live_head = 0;
 	j->count = 0;
 	j->world = j->world_least = j->rank_most = 0;
 	j->gone = j->twins = 0;
