@@ -363,21 +363,7 @@ engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	ls_findings_clear_job(e, j,
 		crashed > 0 ? LS_REASON_ATTEMPT_ENDED : LS_REASON_JOB_ENDED, now_us);
 	ls_reference_keep(e, j);
-	for (uint32_t i = 0; i < j->count; i++) {
-		ls_detect_reset_worker(&j->detect, i);
-		ls_scales_reset_worker(&j->scales, i);
-		ls_rhythm_reset_worker(&j->rhythm, i);
-	}
-	for (size_t i = 0; i < j->detect.net_count; i++) {
-		struct ls_detect_net *net = &j->detect.net[i];
-
-		net->names = LS_NET_ALL;
-		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-			ls_detect_reset_channel(&j->detect, &net->channel[k]);
-	}
-	j->hang.on = j->pulse.on = false;
-	j->pulse.row = 0;
-	j->detect.judged = 0;
+	ls_job_relearn(j);
 }
 
 void

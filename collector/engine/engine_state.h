@@ -356,6 +356,9 @@ uint32_t ls_job_group_of(const struct ls_engine *e, const struct ls_job *j,
 bool ls_job_same_group(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	size_t other);
 
+/* What was learned of its steps is forgotten: those that come are of another kind, or of other processes. */
+void ls_job_relearn(struct ls_job *j);
+
 /* Frees what a job holds, but not the places of its workers. */
 void ls_job_fini(struct ls_job *j);
 

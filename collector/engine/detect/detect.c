@@ -71,6 +71,25 @@ ls_detect_reset_worker(struct ls_detect *d, size_t slot)
 	memset(&d->worker[slot], 0, sizeof(d->worker[slot]));
 }
 
+void
+ls_detect_reset(struct ls_detect *d)
+{
+	struct ls_detect fresh = { .worker = d->worker,
+		.scratch = d->scratch,
+		.near = d->near,
+		.net = d->net,
+		.count = d->count,
+		.capacity = d->capacity,
+		.net_count = d->net_count };
+
+	for (size_t i = 0; i < d->count; i++) {
+		ls_detect_reset_worker(d, i);
+		d->near[i] = 0;
+	}
+	memset(d->net, 0, d->net_count * sizeof(*d->net));
+	*d = fresh;
+}
+
 /* Keeps the two suspected workers of the greatest mean excess: this one after the
  * others. */
 static void
