@@ -198,13 +198,10 @@ view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 	for (size_t slot = 0; slot < j->count && n < LS_RECENT_STEPS && !j->replica.on;
 		slot++) {
 		const struct ls_recent *of = &j->recent->of[slot];
-		struct ls_recent_means m;
 
-		if (of->sum[LS_RECENT_LAST] == 0)
-			continue; /* as most are not */
-		m = ls_recent_means(of);
-		if (m.of[LS_RECENT_LAST] > LS_SHARED &&
-			m.of[LS_RECENT_BLAME] >= LS_LEAST / 2 * step_s &&
+		if (of->sum[LS_RECENT_LAST] != 0 && /* of most it is 0 */
+			ls_recent_mean(of, LS_RECENT_LAST) > LS_SHARED &&
+			ls_recent_mean(of, LS_RECENT_BLAME) >= LS_LEAST / 2 * step_s &&
 			ls_view_finding_of(e, &e->workers[j->slots[slot]]) == NULL)
 			list[n++] = (struct view_sorted){ .index = slot,
 				.key = of->sum[LS_RECENT_LAST] };
@@ -214,14 +211,14 @@ view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 	for (size_t i = 0; i < n; i++) {
 		const struct ls_worker_info *who =
 			&e->workers[j->slots[list[i].index]].info;
-		struct ls_recent_means m =
-			ls_recent_means(&j->recent->of[list[i].index]);
+		const struct ls_recent *of = &j->recent->of[list[i].index];
 
 		ls_json_append(&suspects,
 			json_pack("{s:s, s:i, s:o, s:o}", "host", who->host, "rank",
 				(int)who->rank, "blame_s",
-				ls_json_real(m.of[LS_RECENT_BLAME]), "slowest_ratio",
-				ls_json_number(m.of[LS_RECENT_LAST], 3)));
+				ls_json_real(ls_recent_mean(of, LS_RECENT_BLAME)),
+				"slowest_ratio",
+				ls_json_number(ls_recent_mean(of, LS_RECENT_LAST), 3)));
 	}
 	return suspects;
 }
@@ -381,7 +378,7 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	static const char *const states[] = { "reporting", "silent", "ended",
 		"crashed" };
 	const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
-	struct ls_recent_means m = ls_recent_means(&j->recent->of[slot]);
+	const struct ls_recent *of = &j->recent->of[slot];
 	json_t *doc = json_pack(
 		"{s:s, s:s, s:s, s:i, s:i, s:s, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, "
 		"s:o, s:o, s:o, s:o, s:o, s:I, s:s}",
@@ -392,14 +389,15 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 		"finding", ls_view_finding_of(e, w), "last_seen_at",
 		ls_json_time(w->seen_us), "live", view_live(w, now_us), "counters",
 		view_counters(e, w, now_us), "step_time_s",
-		ls_json_real(m.of[LS_RECENT_STEP]), "own_s",
-		ls_json_real(m.of[LS_RECENT_OWN]), "wait_s",
-		ls_json_real(m.of[LS_RECENT_WAIT]), "input_wait_s",
-		ls_json_real(m.of[LS_RECENT_INPUT]), "lateness_s",
-		ls_json_real(m.of[LS_RECENT_LATE]), "blame_s",
-		ls_json_real(m.of[LS_RECENT_BLAME]), "slowest_ratio",
-		ls_json_number(m.of[LS_RECENT_LAST], 3), "gaps", (json_int_t)w->gaps,
-		"step_source", ls_step_source_name(w->info.step_source));
+		ls_json_real(ls_recent_mean(of, LS_RECENT_STEP)), "own_s",
+		ls_json_real(ls_recent_mean(of, LS_RECENT_OWN)), "wait_s",
+		ls_json_real(ls_recent_mean(of, LS_RECENT_WAIT)), "input_wait_s",
+		ls_json_real(ls_recent_mean(of, LS_RECENT_INPUT)), "lateness_s",
+		ls_json_real(ls_recent_mean(of, LS_RECENT_LATE)), "blame_s",
+		ls_json_real(ls_recent_mean(of, LS_RECENT_BLAME)), "slowest_ratio",
+		ls_json_number(ls_recent_mean(of, LS_RECENT_LAST), 3), "gaps",
+		(json_int_t)w->gaps, "step_source",
+		ls_step_source_name(w->info.step_source));
 
 	if (w->info.owner != 0 && ls_job_is_contested(e, j, w))
 		ls_json_set(&doc, "uid", json_integer((json_int_t)w->info.owner - 1));
@@ -431,7 +429,7 @@ view_hosts_key(const struct ls_engine_worker *w, const struct ls_recent *of,
 	if (sort == LS_VIEW_BY_HOST)
 		return 0; /* by the name itself */
 	return sort == LS_VIEW_BY_STATE ? (double)w->state
-					: ls_recent_means(of).of[kinds[sort]];
+					: ls_recent_mean(of, kinds[sort]);
 }
 
 static struct view_sorted
