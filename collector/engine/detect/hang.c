@@ -182,15 +182,6 @@ hang_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *
 	f->severity = LS_SEVERITY_CRITICAL;
 }
 
-/* What the next word of the same standstill adds to. */
-static void
-hang_note(struct ls_job *j, uint64_t step, double lost_s)
-{
-	j->hang.on = true;
-	j->hang.step = step;
-	j->hang.lost_s = lost_s;
-}
-
 /* Opens the finding or brings it up to date; its evidence and diagnosis are filled in
  * by the caller's. */
 static void
@@ -198,14 +189,17 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 	uint64_t step, int64_t since_us, double lost_s, int64_t now_us)
 {
 	struct ls_finding *f = ls_findings_claim(e, subject, step, since_us, 0, now_us);
-	bool same;
-
-	if (f == NULL) { /* storage has told it: what follows adds to that */
-		hang_note(j, step, lost_s);
-		return;
-	}
 	/* the finding has this step already */
-	same = j->hang.on && j->hang.step == step && f->accounted_step == step;
+	double told_s = j->hang.on && j->hang.step == step && f != NULL &&
+			f->accounted_step == step
+		? j->hang.lost_s
+		: 0;
+
+	j->hang.on = true;
+	j->hang.step = step;
+	j->hang.lost_s = lost_s;
+	if (f == NULL)
+		return; /* storage has told it: what follows adds to that */
 	f->detector = LS_DETECT_STALLS; /* one from storage does not know */
 	f->estimate = j->detect.mode;
 	ls_findings_present(e, j, f, step);
@@ -216,8 +210,7 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 	f->diagnosis = subject->diagnosis;
 	memcpy(f->evidence, subject->evidence, sizeof(f->evidence));
 	f->evidence_count = subject->evidence_count;
-	hang_cost(e, j, f, lost_s, same ? j->hang.lost_s : 0);
-	hang_note(j, step, lost_s);
+	hang_cost(e, j, f, lost_s, told_s);
 	ls_findings_tell(e, f, now_us);
 }
 
