@@ -118,32 +118,24 @@ engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 	e->sink.closed(e->sink.arg, &c);
 }
 
-/* Cells of the steps that a job keeps beyond the recent ones. */
+/* How much a job can spare: cells of older steps, and before them nothing but its recent steps. */
 static size_t
-engine_surplus(const struct ls_job *j)
+engine_spare(const struct ls_job *j)
 {
 	return j->live_count > LS_RECENT_STEPS
-		? (j->live_count - LS_RECENT_STEPS) * j->count
-		: 0;
+		? (j->live_count - LS_RECENT_STEPS) * j->count + LS_RECENT_STEPS
+		: j->live_count;
 }
 
-/* The job to forget a step: that with the most cells of older steps; where all have
- * only recent ones, that with the most steps. */
+/* The job to forget a step: the one that can spare most; NULL: none has any. */
 static struct ls_job *
 engine_largest(struct ls_engine *e)
 {
 	struct ls_job *most = NULL;
 
-	for (size_t i = 0; i < e->job_count; i++) {
-		struct ls_job *j = &e->jobs[i];
-		size_t surplus = engine_surplus(j);
-
-		if (j->live_count > 0 &&
-			(most == NULL || surplus > engine_surplus(most) ||
-				(surplus == engine_surplus(most) &&
-					j->live_count > most->live_count)))
-			most = j;
-	}
+	for (size_t i = 0; i < e->job_count; i++)
+		if (engine_spare(&e->jobs[i]) > (most == NULL ? 0 : engine_spare(most)))
+			most = &e->jobs[i];
 	return most;
 }
 
