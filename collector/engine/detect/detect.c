@@ -80,7 +80,9 @@ ls_detect_reset(struct ls_detect *d)
 		.net = d->net,
 		.count = d->count,
 		.capacity = d->capacity,
-		.net_count = d->net_count };
+		.net_count = d->net_count,
+		.ready = d->ready,
+		.mode = d->mode };
 
 	for (size_t i = 0; i < d->count; i++) {
 		ls_detect_reset_worker(d, i);

@@ -145,6 +145,7 @@ replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 		r.width_log2 < LS_WINDOW_LOG2_MAX)
 		r.width_log2++;
 	ls_job_relearn(j);
+	j->detect.ready = false; /* by another residual */
 	replica_drop_rows(j);
 	ls_replica_fini(&j->replica);
 	j->replica = r;
