@@ -208,7 +208,6 @@ ls_engine_restarted(const struct ls_engine *e, int64_t now_us, int32_t seconds)
 		now_us - e->restored_us < LS_ENGINE_US(seconds);
 }
 
-/* True if its first worker came from lockstep-sim. */
 /* Of a table: when its workers begin a step is assumed. */
 static inline bool
 ls_job_is_assumed(const struct ls_engine *e, const struct ls_job *j)
@@ -216,6 +215,7 @@ ls_job_is_assumed(const struct ls_engine *e, const struct ls_job *j)
 	return j->count > 0 && e->workers[j->slots[0]].info.assumed;
 }
 
+/* True if its first worker came from lockstep-sim. */
 static inline bool
 ls_job_is_simulated(const struct ls_engine *e, const struct ls_job *j)
 {

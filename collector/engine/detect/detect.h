@@ -250,7 +250,7 @@ int ls_detect_reserve_slices(struct ls_detect *d, size_t slices)
 bool ls_detect_link(const struct ls_detect *d, size_t at, const uint32_t *slice_of,
 	size_t *ret_slot, uint32_t *ret_rank);
 
-/* Forgets all of one worker (it moved to another host), or of all of them and what joins them; the mode stays. */
+/* Forgets all of one worker (it moved to another host), or of all of them and what joins them. The mode stays. */
 void ls_detect_reset_worker(struct ls_detect *d, size_t slot);
 void ls_detect_reset(struct ls_detect *d);
 

@@ -105,8 +105,7 @@ judge_slow_sample(const struct ls_job *j)
 		return s;
 	s.event.excess_s = (float)row->totals.costs_s;
 	if (!j->detect.ready || j->detect.worker[slot].found != 0 ||
-		j->detect.worker[slot].warm < LS_DETECT_WARM ||
-		!ls_rhythm_is_event(&j->rhythm, row->totals.costs_s, s.step_s))
+		j->detect.worker[slot].warm < LS_DETECT_WARM)
 		return s;
 	/* false for NaN */
 	s.own = judge_slow_own(j, slot) >= LS_HALF * row->totals.costs_s;
