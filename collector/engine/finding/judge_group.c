@@ -62,24 +62,6 @@ judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot,
 	return found < parts ? way[found] : LS_WAY_NONE;
 }
 
-/* The way by which something is told already of a group that the worker is in, and not
- * much slower than. */
-static enum ls_group_way
-judge_group_told(const struct ls_engine *e, const struct ls_job *j, size_t slot)
-{
-	double excess_s = ls_judge_group_excess(j, slot);
-
-	for (size_t i = 0; i < j->count; i++) {
-		unsigned way = j->detect.worker[i].way;
-
-		if (i != slot && way != LS_WAY_NONE &&
-			ls_job_same_group(e, j, i, slot) &&
-			!(LS_HALF * excess_s > ls_judge_group_excess(j, i)))
-			return (enum ls_group_way)way;
-	}
-	return LS_WAY_NONE;
-}
-
 /* What is found of a worker is told in another way from now on; what was told before is
  * over. */
 static void
@@ -118,13 +100,10 @@ void
 ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step,
 	int64_t now_us)
 {
-	enum ls_group_way way = judge_group_told(e, j, slot);
-	bool told = way != LS_WAY_NONE;
+	enum ls_group_way way = judge_group_test(e, j, slot, ls_judge_group_excess);
 
-	if (!told)
-		way = judge_group_test(e, j, slot, ls_judge_group_excess);
 	judge_group_move(e, j, slot, way, step, now_us);
-	if (!told && way != LS_WAY_NONE)
+	if (way != LS_WAY_NONE)
 		judge_group_take(e, j, slot, step, now_us);
 }
 
