@@ -134,28 +134,6 @@ findings_again(struct ls_finding *last, int64_t now_us)
 	return true;
 }
 
-/* Appends a new finding for the subject, or takes up the last one. NULL: no room. */
-static struct ls_finding *
-findings_take(struct ls_engine *e, struct ls_finding *last,
-	const struct ls_finding *subject, int64_t now_us)
-{
-	struct ls_finding f = *subject;
-
-	if (last != NULL && findings_again(last, now_us)) {
-		last->scope = subject->scope; /* a rank's may be its host's now */
-		return last;
-	}
-	f.occurrence = last == NULL ? 1 : last->occurrence + 1;
-	f.status = LS_FINDING_OPEN;
-	f.detected_us = now_us;
-	if (findings_make_id(e, &f) != 0 || findings_make_room(e) != 0) {
-		e->stats.findings_refused++;
-		return NULL;
-	}
-	e->findings[e->finding_count] = f;
-	return &e->findings[e->finding_count++];
-}
-
 /* A finding that was just taken, since this step. */
 static void
 findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
@@ -201,15 +179,25 @@ struct ls_finding *
 ls_findings_claim(struct ls_engine *e, const struct ls_finding *subject, uint64_t step,
 	int64_t t_us, uint32_t uncertainty_steps, int64_t now_us)
 {
-	struct ls_finding *f = ls_findings_last(e, subject);
+	struct ls_finding *f = ls_findings_last(e, subject), fresh = *subject;
 
 	if (f != NULL && ls_findings_is_known(f, now_us))
 		return NULL;
 	if (f != NULL && ls_finding_is_open(f) && !f->waits)
 		return f;
-	f = findings_take(e, f, subject, now_us);
-	if (f == NULL)
-		return NULL;
+	if (f != NULL && findings_again(f, now_us)) {
+		f->scope = subject->scope; /* a rank's may be its host's now */
+	} else {
+		fresh.occurrence = f == NULL ? 1 : f->occurrence + 1;
+		fresh.status = LS_FINDING_OPEN;
+		fresh.detected_us = now_us;
+		if (findings_make_id(e, &fresh) != 0 || findings_make_room(e) != 0) {
+			e->stats.findings_refused++;
+			return NULL;
+		}
+		f = &e->findings[e->finding_count++];
+		*f = fresh;
+	}
 	findings_begin(f, step, t_us, uncertainty_steps);
 	return f;
 }
