@@ -161,18 +161,29 @@ judge_group_drifts_apart(const struct ls_engine *e, struct ls_job *j, unsigned w
 		LS_MAD_TO_SIGMA * ls_stats_mad(j->room.a, n, centre);
 }
 
+/* Of the workers of no group, of whom something is found or not, the one with the greatest number beyond the least;
+ * SIZE_MAX: none. */
+static size_t
+judge_group_worst(const struct ls_job *j,
+	double (*of)(const struct ls_job *j, size_t slot), double least, bool found)
+{
+	size_t worst = SIZE_MAX;
+
+	for (size_t i = 0; i < j->count; i++)
+		if (j->detect.worker[i].way == LS_WAY_NONE &&
+			ls_judge_is_found(j, i) == found &&
+			of(j, i) > (worst == SIZE_MAX ? least : of(j, worst)))
+			worst = i;
+	return worst;
+}
+
 void
 ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
 {
-	size_t worst = SIZE_MAX;
-	double most = LS_LEAST / 2 * j->detect.step_s;
+	size_t worst = judge_group_worst(j, judge_group_drift,
+		LS_LEAST / 2 * j->detect.step_s, false);
 	enum ls_group_way way;
 
-	for (size_t i = 0; i < j->count; i++)
-		if (!ls_judge_is_found(j, i) && judge_group_drift(j, i) > most) {
-			most = judge_group_drift(j, i);
-			worst = i;
-		}
 	if (worst == SIZE_MAX)
 		return;
 	way = judge_group_test(e, j, worst, judge_group_drift);
@@ -183,7 +194,8 @@ ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
 
 		if (ls_job_group_of(e, j, way, i) ==
 				ls_job_group_of(e, j, way, worst) &&
-			drift_s > LS_HALF * most && j->scales.named[i] == 0)
+			drift_s > LS_HALF * judge_group_drift(j, worst) &&
+			j->scales.named[i] == 0)
 			ls_scales_say(&j->scales, i, drift_s / j->detect.step_s,
 				(j->detect.worker[i].base_s - judge_group_grown(j, i)) /
 					j->detect.step_s);
@@ -204,20 +216,11 @@ ls_judge_group_has(const struct ls_job *j, const struct ls_finding *f, size_t sl
 size_t
 ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
 {
-	size_t worst = SIZE_MAX;
-	double most = 0;
+	size_t worst;
 
 	if (j->detect.open == 0 || j->detect.judged % LS_LOOK != 0)
 		return SIZE_MAX;
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_detect_worker *w = &j->detect.worker[i];
-
-		if (w->found == 0 || w->way != LS_WAY_NONE ||
-			!(ls_judge_group_excess(j, i) > most))
-			continue;
-		most = ls_judge_group_excess(j, i);
-		worst = i;
-	}
+	worst = judge_group_worst(j, ls_judge_group_excess, 0, true);
 	if (worst == SIZE_MAX ||
 		judge_group_test(e, j, worst, ls_judge_group_excess) == LS_WAY_NONE)
 		return SIZE_MAX;
