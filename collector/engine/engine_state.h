@@ -247,6 +247,19 @@ ls_job_forget(struct ls_job *j)
 	return cells;
 }
 
+/* What was learned of its steps is forgotten: those that come are of another kind, or of other processes. */
+static inline void
+ls_job_relearn(struct ls_job *j)
+{
+	ls_detect_reset(&j->detect);
+	j->hang = (struct ls_hang){ 0 };
+	j->pulse = (struct ls_pulse){ 0 };
+	for (uint32_t i = 0; i < j->count; i++) {
+		ls_scales_reset_worker(&j->scales, i);
+		ls_rhythm_reset_worker(&j->rhythm, i);
+	}
+}
+
 /* Cell of a slot in a row; NULL if the worker has no record there. */
 static inline const struct ls_cell *
 ls_row_cell(const struct ls_live_row *r, size_t slot)
@@ -355,9 +368,6 @@ uint32_t ls_job_group_of(const struct ls_engine *e, const struct ls_job *j,
 /* Is what is found of worker `slot` told of a group that `other` is in, too? */
 bool ls_job_same_group(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	size_t other);
-
-/* What was learned of its steps is forgotten: those that come are of another kind, or of other processes. */
-void ls_job_relearn(struct ls_job *j);
 
 /* Frees what a job holds, but not the places of its workers. */
 void ls_job_fini(struct ls_job *j);

@@ -107,18 +107,6 @@ roster_reset_job(struct ls_job *j)
 }
 
 void
-ls_job_relearn(struct ls_job *j)
-{
-	ls_detect_reset(&j->detect);
-	j->hang = (struct ls_hang){ 0 };
-	j->pulse = (struct ls_pulse){ 0 };
-	for (uint32_t i = 0; i < j->count; i++) {
-		ls_scales_reset_worker(&j->scales, i);
-		ls_rhythm_reset_worker(&j->rhythm, i);
-	}
-}
-
-void
 ls_job_fini(struct ls_job *j)
 {
 	roster_reset_job(j);
