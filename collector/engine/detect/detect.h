@@ -190,12 +190,9 @@ struct ls_detect_net {
 	double send_s; /* what it took longer while it was suspected */
 };
 
-/* Suspected workers of the greatest mean excess; SIZE_MAX = none. */
+/* Of suspected workers: the greatest mean excess, and the most of one that own work explains. */
 struct ls_detect_worst {
-	size_t slot[2];
-	double mean_s[2];
-	/* most of such an excess that one's own work explains */
-	double own_s;
+	double mean_s, own_s;
 };
 
 struct ls_detect {
