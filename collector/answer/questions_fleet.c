@@ -459,18 +459,15 @@ enum {
 	BAND_KINDS
 };
 
-static const double fleet_quantiles[BAND_P90 + 1] = { 0.1, 0.5, 0.9 };
+static const double fleet_quantiles[BAND_MAX + 1] = { 0.1, 0.5, 0.9, 0, 1 };
 
 /* What of all lines' values in a bucket. */
 static void
 fleet_band_bucket(double *v, size_t n, double ret_band[BAND_KINDS])
 {
-	struct ls_stats_spread spread;
-
-	ls_stats_spread(v, n, fleet_quantiles, BAND_P90 + 1, ret_band, &spread);
-	ret_band[BAND_MIN] = spread.min;
-	ret_band[BAND_MAX] = spread.max;
-	ret_band[BAND_MEAN] = spread.mean;
+	for (size_t i = 0; i <= BAND_MAX; i++)
+		ret_band[i] = ls_stats_quantile(v, n, fleet_quantiles[i]);
+	ret_band[BAND_MEAN] = ls_stats_mean(v, n);
 	ret_band[BAND_LINES] = (double)n;
 }
 

@@ -114,36 +114,28 @@ engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 	for (size_t i = 0; i < j->count && c.missing_count < LS_CLOSE_MISSING_MAX; i++)
 		if (i >= row->cell_count || !row->cells[i].present)
 			missing[c.missing_count++] = e->workers[j->slots[i]].info.rank;
-	ls_job_sort_ranks(missing, c.missing_count);
+	ls_job_sort((uint32_t *)missing, c.missing_count); /* ranks begin at 0 */
 	e->sink.closed(e->sink.arg, &c);
 }
 
-/* Cells of the steps that a job keeps beyond the recent ones. */
+/* How much a job can spare: cells of older steps, and before them nothing but its recent steps. */
 static size_t
-engine_surplus(const struct ls_job *j)
+engine_spare(const struct ls_job *j)
 {
 	return j->live_count > LS_RECENT_STEPS
-		? (j->live_count - LS_RECENT_STEPS) * j->count
-		: 0;
+		? (j->live_count - LS_RECENT_STEPS) * j->count + LS_RECENT_STEPS
+		: j->live_count;
 }
 
-/* The job to forget a step: that with the most cells of older steps; where all have
- * only recent ones, that with the most steps. */
+/* The job to forget a step: the one that can spare most; NULL: none has any. */
 static struct ls_job *
 engine_largest(struct ls_engine *e)
 {
 	struct ls_job *most = NULL;
 
-	for (size_t i = 0; i < e->job_count; i++) {
-		struct ls_job *j = &e->jobs[i];
-		size_t surplus = engine_surplus(j);
-
-		if (j->live_count > 0 &&
-			(most == NULL || surplus > engine_surplus(most) ||
-				(surplus == engine_surplus(most) &&
-					j->live_count > most->live_count)))
-			most = j;
-	}
+	for (size_t i = 0; i < e->job_count; i++)
+		if (engine_spare(&e->jobs[i]) > (most == NULL ? 0 : engine_spare(most)))
+			most = &e->jobs[i];
 	return most;
 }
 
@@ -364,21 +356,7 @@ engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 		well < j->count ? LS_REASON_ATTEMPT_ENDED : LS_REASON_JOB_ENDED,
 		now_us);
 	ls_reference_keep(e, j);
-	for (uint32_t i = 0; i < j->count; i++) {
-		ls_detect_reset_worker(&j->detect, i);
-		ls_scales_reset_worker(&j->scales, i);
-		ls_rhythm_reset_worker(&j->rhythm, i);
-	}
-	for (size_t i = 0; i < j->detect.net_count; i++) {
-		struct ls_detect_net *net = &j->detect.net[i];
-
-		net->names = LS_NET_ALL;
-		for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-			ls_detect_reset_channel(&j->detect, &net->channel[k]);
-	}
-	j->hang.on = j->pulse.on = false;
-	j->pulse.row = 0;
-	j->detect.judged = 0;
+	ls_job_relearn(j);
 }
 
 void

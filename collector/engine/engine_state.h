@@ -173,8 +173,8 @@ struct ls_job {
 	bool grouped; /* room knows the roles of all workers */
 	struct ls_blame *residuals; /* capacity of them */
 	struct ls_blame_net *slice_nets; /* capacity of them: scratch */
-	struct ls_live_row *live; /* ring of live_capacity */
-	size_t live_capacity, live_count, live_head;
+	struct ls_live_row *live; /* ring of LS_LIVE_STEPS; NULL: no row was kept yet */
+	size_t live_count, live_head;
 	uint64_t kept; /* live rows so far; the newest has number kept - 1 */
 	struct ls_recent_table *recent;
 	uint64_t closed, shorted, apart, late, gaps;
@@ -208,7 +208,6 @@ ls_engine_restarted(const struct ls_engine *e, int64_t now_us, int32_t seconds)
 		now_us - e->restored_us < LS_ENGINE_US(seconds);
 }
 
-/* True if its first worker came from lockstep-sim. */
 /* Of a table: when its workers begin a step is assumed. */
 static inline bool
 ls_job_is_assumed(const struct ls_engine *e, const struct ls_job *j)
@@ -216,6 +215,7 @@ ls_job_is_assumed(const struct ls_engine *e, const struct ls_job *j)
 	return j->count > 0 && e->workers[j->slots[0]].info.assumed;
 }
 
+/* True if its first worker came from lockstep-sim. */
 static inline bool
 ls_job_is_simulated(const struct ls_engine *e, const struct ls_job *j)
 {
@@ -230,8 +230,8 @@ _Static_assert(sizeof(struct ls_live_row) <=
 static inline const struct ls_live_row *
 ls_job_row(const struct ls_job *j, size_t i)
 {
-	return &j->live[(j->live_head + j->live_capacity - j->live_count + i) %
-		j->live_capacity];
+	return &j->live[(j->live_head + LS_LIVE_STEPS - j->live_count + i) %
+		LS_LIVE_STEPS];
 }
 
 /* The step that is due after the first i rows (at least one): rows may be of each k-th step, then the next one comes as many
@@ -255,6 +255,19 @@ ls_job_forget(struct ls_job *j)
 	ls_steps_give_back(&j->steps, &oldest->row);
 	j->live_count--;
 	return cells;
+}
+
+/* What was learned of its steps is forgotten: those that come are of another kind, or of other processes. */
+static inline void
+ls_job_relearn(struct ls_job *j)
+{
+	ls_detect_reset(&j->detect);
+	j->hang = (struct ls_hang){ 0 };
+	j->pulse = (struct ls_pulse){ 0 };
+	for (uint32_t i = 0; i < j->count; i++) {
+		ls_scales_reset_worker(&j->scales, i);
+		ls_rhythm_reset_worker(&j->rhythm, i);
+	}
 }
 
 /* Cell of a slot in a row; NULL if the worker has no record there. */
@@ -323,8 +336,10 @@ int32_t ls_job_chips(const struct ls_engine *e, const struct ls_job *j);
 void ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_worker_info *ret_info);
 
-/* Hosts of the job's present attempt; 0 without memory to count them. */
-size_t ls_job_hosts(const struct ls_engine *e, const struct ls_job *j);
+/* Hosts of the job's present attempt whose workers are in a group, by slot (NULL: all), each once, ascending:
+ * into index of the job's room. Returns how many. */
+size_t ls_job_hosts(const struct ls_engine *e, const struct ls_job *j,
+	const uint32_t *of, uint32_t group);
 
 /* Workers of the job on the same host as this one, itself included. */
 size_t ls_job_neighbours(const struct ls_engine *e, const struct ls_job *j,
@@ -342,8 +357,8 @@ struct ls_engine_worker *ls_job_worker(const struct ls_engine *e,
 bool ls_job_is_contested(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w);
 
-/* Puts ranks in ascending order. */
-void ls_job_sort_ranks(int32_t *ranks, size_t n);
+/* Puts ranks, or hosts, in ascending order. */
+void ls_job_sort(uint32_t *numbers, size_t n);
 
 /* The next worker that says it has this rank, NULL behind the last; *walk: 0 at first. */
 struct ls_engine_worker *ls_job_next_of_rank(const struct ls_engine *e,

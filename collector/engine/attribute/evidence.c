@@ -355,24 +355,6 @@ ls_evidence_cost_after(const struct ls_engine *e, const struct ls_job *j,
 						: evidence_cost(e, &w, who, &error_s);
 }
 
-/* A replica's mean step: nobody else waits for it. */
-static void
-evidence_replica(const struct evidence_window *w, struct ls_suspect who,
-	struct ls_gathered *g)
-{
-	double sum = 0;
-	size_t n = 0;
-
-	for (size_t i = w->first; i < w->end; i++) {
-		const struct ls_cell *c = ls_row_cell(ls_job_row(w->j, i), who.at);
-
-		sum += c == NULL ? 0 : (double)c->own_s;
-		n += c != NULL;
-	}
-	if (n > 0)
-		g->step_s = sum / (double)n;
-}
-
 /*
  * Stalls of a worker: what is seen of them in the window is what the rows of evidence
  * there must explain; what they cost is by how often they came in all, and so the step
@@ -390,23 +372,26 @@ evidence_rare(const struct ls_detect_channel *ch, struct ls_gathered *g)
 		g->gap_s = seen_s;
 }
 
-/* Step time, share of steps in which the worker was last, and its mean excess over its
- * baseline. */
+/* Step time (of a replica its own: nobody else waits for it), share of steps in which the worker was last,
+ * and its mean excess over its baseline. */
 static void
 evidence_totals(const struct ls_engine *e, const struct evidence_window *w,
 	struct ls_suspect who, const struct ls_detect_channel *ch,
 	struct ls_gathered *g)
 {
+	bool replica = w->j->replica.on && !who.net;
 	size_t rows = 0, last = 0, known = 0;
 	double sum = 0;
 
 	for (size_t i = w->first; i < w->end; i++) {
 		const struct ls_live_row *r = evidence_live(w, i);
+		const struct ls_cell *own =
+			r != NULL && replica ? ls_row_cell(r, who.at) : NULL;
 
-		if (r == NULL)
+		if (r == NULL || (replica && own == NULL))
 			continue;
 		rows++;
-		sum += r->totals.duration_s;
+		sum += replica ? (double)own->own_s : r->totals.duration_s;
 		last += !who.net && r->totals.last == who.at;
 		known += r->totals.last != SIZE_MAX;
 	}
@@ -423,8 +408,6 @@ evidence_totals(const struct ls_engine *e, const struct evidence_window *w,
 	g->steps = rows;
 	g->ended = w->ended;
 	g->last_step = w->end > w->first ? ls_job_row(w->j, w->end - 1)->row.step : 0;
-	if (w->j->replica.on && !who.net)
-		evidence_replica(w, who, g); /* its own steps, not the job's */
 }
 
 /*

@@ -104,10 +104,16 @@ struct ls_detect_channel {
 	struct ls_episode ep;
 };
 
+/* What a stream of numbers is like when all is well: learned from its first ones. */
+struct ls_detect_usual {
+	float first[LS_DETECT_WARM]; /* NaN: not known in that step */
+	uint32_t n;
+	double base, sigma; /* NaN: none of them was known */
+};
+
 /* What a worker's first steps were like. */
 struct ls_detect_warm {
-	float late[LS_DETECT_WARM], wait[LS_DETECT_WARM], own[LS_DETECT_WARM],
-		exit[LS_DETECT_WARM];
+	struct ls_detect_usual late, wait, own, exit;
 };
 
 struct ls_detect_worker {
@@ -148,14 +154,6 @@ struct ls_detect_worker {
 	} send[LS_PEERS_MAX];
 };
 
-/* Time in a collective after the last arrival: learned so far, then its baseline and
- * noise. */
-struct ls_detect_comm {
-	double warm[LS_DETECT_WARM];
-	uint32_t warm_n;
-	double base_s, sigma_s;
-};
-
 /* Means of blocks of steps: what is below the noise of one, or in a few of them only.
  */
 struct ls_detect_blocks {
@@ -180,9 +178,10 @@ enum ls_net_names { LS_NET_ALL, LS_NET_LINK, LS_NET_HOST };
 /* What joins workers: of the whole job, or of a slice. */
 struct ls_detect_net {
 	struct ls_detect_blocks blocks;
-	struct ls_detect_comm arrival; /* by arrivals */
+	/* time in a collective after the last arrival, by arrivals */
+	struct ls_detect_usual arrival;
 	/* by the least wait, which no clock can lengthen */
-	struct ls_detect_comm wait;
+	struct ls_detect_usual wait;
 	struct ls_detect_channel channel[LS_DETECT_KIND_COUNT];
 	uint8_t was; /* channels that were findings before the step, as of a worker */
 	enum ls_net_names names; /* of whom the finding speaks: */
@@ -191,12 +190,9 @@ struct ls_detect_net {
 	double send_s; /* what it took longer while it was suspected */
 };
 
-/* Suspected workers of the greatest mean excess; SIZE_MAX = none. */
+/* Of suspected workers: the greatest mean excess, and the most of one that own work explains. */
 struct ls_detect_worst {
-	size_t slot[2];
-	double mean_s[2];
-	/* most of such an excess that one's own work explains */
-	double own_s;
+	double mean_s, own_s;
 };
 
 struct ls_detect {
@@ -251,8 +247,9 @@ int ls_detect_reserve_slices(struct ls_detect *d, size_t slices)
 bool ls_detect_link(const struct ls_detect *d, size_t at, const uint32_t *slice_of,
 	size_t *ret_slot, uint32_t *ret_rank);
 
-/* Forgets all of one worker (it moved to another host). */
+/* Forgets all of one worker (it moved to another host), or of all of them and what joins them. The mode stays. */
 void ls_detect_reset_worker(struct ls_detect *d, size_t slot);
+void ls_detect_reset(struct ls_detect *d);
 
 /*
  * Takes one judged step: residual[n] and totals as of blame.h. clocks_ok: arrivals of different

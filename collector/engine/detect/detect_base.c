@@ -7,29 +7,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double
-detect_warm_median(const float *v, uint32_t n)
+/* By what is known so far. */
+static void
+detect_reckon(struct ls_detect_usual *u)
 {
 	double copy[LS_DETECT_WARM];
+	size_t known = ls_stats_known(u->first, u->n, copy);
 
-	return ls_stats_median(copy, ls_stats_known(v, n, copy));
+	u->base = ls_stats_median(copy, known);
+	u->sigma = LS_MAD_TO_SIGMA * ls_stats_mad(copy, known, u->base);
 }
 
-/* The same as a baseline: what never shows counts for nothing. */
-static double
-detect_warm_base(const float *v, uint32_t n)
+bool
+ls_detect_usual(struct ls_detect_usual *u, double v)
 {
-	double base_s = detect_warm_median(v, n);
-
-	return isnan(base_s) ? 0 : base_s;
-}
-
-static double
-detect_warm_sigma(const float *v, uint32_t n, double centre)
-{
-	double copy[LS_DETECT_WARM];
-
-	return LS_MAD_TO_SIGMA * ls_stats_mad(copy, ls_stats_known(v, n, copy), centre);
+	if (u->n == LS_DETECT_WARM)
+		return true;
+	u->first[u->n++] = (float)v;
+	if (u->n == LS_DETECT_WARM)
+		detect_reckon(u);
+	return false;
 }
 
 /* Which residual can be trusted: chosen when the first workers have learned their
@@ -42,32 +39,37 @@ detect_choose_mode(struct ls_detect *d, bool clocks_ok)
 	bool enters = false;
 
 	for (size_t i = 0; i < d->count; i++) {
-		const struct ls_detect_worker *w = &d->worker[i];
-		double off = w->learning == NULL
-			? NAN
-			: detect_warm_median(w->learning->exit, w->warm);
+		struct ls_detect_warm *learned = d->worker[i].learning;
 
-		if (isnan(off))
+		if (learned == NULL)
 			continue;
-		enters = true;
-		stagger = fmax(stagger, fabs(off) / d->step_s);
+		detect_reckon(&learned->exit); /* perhaps of fewer steps than all */
+		enters |= !isnan(learned->exit.base);
+		/* NaN is not taken */
+		stagger = fmax(stagger, fabs(learned->exit.base) / d->step_s);
 	}
 	d->mode = enters && clocks_ok && stagger <= LS_FEW ? LS_MODE_LATENESS
 							   : LS_MODE_WAIT;
 	d->ready = true;
 }
 
+/* As a baseline: what never shows counts for nothing. */
+static double
+detect_known(double base_s)
+{
+	return isnan(base_s) ? 0 : base_s;
+}
+
 static void
 detect_finish_warm(struct ls_detect *d, struct ls_detect_worker *w)
 {
-	const float *used =
-		d->mode == LS_MODE_LATENESS ? w->learning->late : w->learning->wait;
+	const struct ls_detect_usual *used =
+		d->mode == LS_MODE_LATENESS ? &w->learning->late : &w->learning->wait;
 
-	w->base_s = detect_warm_base(used, w->warm);
-	w->base_own_s = detect_warm_base(w->learning->own, w->warm);
-	w->base_wait_s = detect_warm_base(w->learning->wait, w->warm);
-	w->sigma = fmax(detect_warm_sigma(used, w->warm, w->base_s) / d->step_s,
-		LS_DETECT_SIGMA_FLOOR);
+	w->base_s = detect_known(used->base);
+	w->base_own_s = detect_known(w->learning->own.base);
+	w->base_wait_s = detect_known(w->learning->wait.base);
+	w->sigma = fmax(used->sigma / d->step_s, LS_DETECT_SIGMA_FLOOR);
 	free(w->learning);
 	w->learning = NULL;
 	w->fresh = true;
@@ -157,10 +159,10 @@ ls_detect_base_warm(struct ls_detect *d, struct ls_detect_worker *w,
 			w->learning = calloc(1, sizeof(*w->learning));
 		if (w->learning == NULL)
 			return true; /* no memory: it learns from the next step on */
-		w->learning->late[w->warm] = (float)r->late_s;
-		w->learning->wait[w->warm] = (float)r->wait_s;
-		w->learning->own[w->warm] = (float)r->own_s;
-		w->learning->exit[w->warm] = (float)r->exit_s;
+		ls_detect_usual(&w->learning->late, r->late_s);
+		ls_detect_usual(&w->learning->wait, r->wait_s);
+		ls_detect_usual(&w->learning->own, r->own_s);
+		ls_detect_usual(&w->learning->exit, r->exit_s);
 		w->warm++;
 		if (w->warm == LS_DETECT_WARM && d->ready)
 			detect_finish_warm(d, w); /* it joined later than the others */

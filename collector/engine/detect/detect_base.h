@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * detect_base - what a worker is like when it is healthy: its baselines, the noise of
- * its residual. Shared by the parts of detect, and nobody
- * else.
+ * detect_base - what is usual: of a stream of numbers, and what a worker is like when it is
+ * healthy, its baselines and the noise of its residual. Shared by the parts of detect, and
+ * nobody else.
  *
  * Owner:   a detector (detect.h).
  * Units:   seconds for baselines, ratios to the step time for noise; steps.
@@ -17,6 +17,9 @@
 #include "collector/engine/residual/stats.h"
 
 #define LS_DETECT_BASE_BLOCK (LS_DETECT_WARM / 2) /* steps of a block mean */
+
+/* Takes one of a stream's first numbers; true once they are learned, then the rest changes nothing. */
+bool ls_detect_usual(struct ls_detect_usual *u, double v);
 
 /* Takes one of a worker's first steps; true while it is still learning. */
 bool ls_detect_base_warm(struct ls_detect *d, struct ls_detect_worker *w,

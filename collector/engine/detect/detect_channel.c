@@ -56,8 +56,9 @@ ls_detect_set_level(struct ls_detect *d, struct ls_detect_channel *ch,
 	ch->calm = 0;
 }
 
-void
-ls_detect_reset_channel(struct ls_detect *d, struct ls_detect_channel *ch)
+/* Quiet, and as new. */
+static void
+detect_reset_channel(struct ls_detect *d, struct ls_detect_channel *ch)
 {
 	ls_detect_set_level(d, ch, LS_LEVEL_QUIET);
 	*ch = (struct ls_detect_channel){ 0 };
@@ -90,7 +91,7 @@ ls_detect_relax(struct ls_detect *d, struct ls_detect_channel *ch, double suspec
 	if (ch->level == LS_LEVEL_FINDING) {
 		ch->calm = ch->c < LS_DETECT_CLEAR ? ch->calm + 1 : 0;
 		if (ch->calm > calm_steps)
-			ls_detect_reset_channel(d, ch);
+			detect_reset_channel(d, ch);
 	} else if (ch->c >= suspect) {
 		ls_detect_set_level(d, ch, LS_LEVEL_SUSPECT);
 	} else if (ch->c == 0) {
@@ -154,7 +155,7 @@ ls_detect_stall(struct ls_detect *d, struct ls_detect_channel *ch,
 	} else if (ch->level == LS_LEVEL_FINDING &&
 		++ch->calm > (uint32_t)(LS_RARE *
 				     fmax(1 / LS_STALL_FAULT_RATE, ch->ep.gap_mean))) {
-		ls_detect_reset_channel(d, ch);
+		detect_reset_channel(d, ch);
 	}
 	if (ch->level == LS_LEVEL_FINDING)
 		return;

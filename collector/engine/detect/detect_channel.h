@@ -19,9 +19,6 @@
 void ls_detect_set_level(struct ls_detect *d, struct ls_detect_channel *ch,
 	enum ls_detect_level to);
 
-/* Quiet, and as new. */
-void ls_detect_reset_channel(struct ls_detect *d, struct ls_detect_channel *ch);
-
 /* Adds to the statistic, and the step's excess to the episode, which begins when C leaves 0
  * and ends there. */
 void ls_detect_accumulate(struct ls_detect *d, struct ls_detect_channel *ch, double add,

@@ -5,6 +5,7 @@
  * detect_channel.h.)
  */
 #include "config.h"
+#include "collector/engine/detect/detect_base.h"
 #include "collector/engine/detect/detect_channel.h"
 #include "collector/engine/residual/stats.h"
 
@@ -26,39 +27,25 @@ detect_comm_chronic(struct ls_detect *d, struct ls_detect_net *net, double exces
 	uint64_t step, int64_t t_us)
 {
 	struct ls_detect_channel *ch = &net->channel[LS_DETECT_CHRONIC];
-	double z = excess_s / fmax(net->arrival.sigma_s, LS_VISIBLE * d->step_s);
+	double z = excess_s / fmax(net->arrival.sigma, LS_VISIBLE * d->step_s);
 
 	ls_detect_accumulate(d, ch, ls_stats_clip(z, LS_SIGMAS) - NET_ALLOWANCE,
 		LS_DETECT_CAP, excess_s, step, t_us);
 	if (ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS) &&
 		ch->c >= LS_DETECT_FINDING &&
-		d->worst.mean_s[0] < LS_HALF * ch->ep.excess_s / (double)ch->ep.steps &&
+		d->worst.mean_s < LS_HALF * ch->ep.excess_s / (double)ch->ep.steps &&
 		!(ch->ep.excess_s / (double)ch->ep.steps <
 			LS_MOST * (d->step_s - ch->ep.before_s)) &&
 		ls_detect_excess_ratio(d, &ch->ep) >= LS_LEAST)
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 }
 
-/* False while it is still learning. */
-static bool
-detect_comm_warm(const struct ls_detect *d, struct ls_detect_comm *c, double v_s)
-{
-	if (c->warm_n == LS_DETECT_WARM)
-		return true;
-	c->warm[c->warm_n++] = v_s;
-	if (c->warm_n == LS_DETECT_WARM) { /* they are not needed any more */
-		c->base_s = ls_stats_median(c->warm, LS_DETECT_WARM);
-		c->sigma_s = fmax(LS_MAD_TO_SIGMA *
-				ls_stats_mad(c->warm, LS_DETECT_WARM, c->base_s),
-			LS_DETECT_SIGMA_FLOOR * d->step_s);
-	}
-	return false;
-}
-
 static void
-detect_comm_learn(struct ls_detect_comm *c, double v_s)
+detect_comm_learn(const struct ls_detect *d, struct ls_detect_usual *u, double v_s)
 {
-	c->base_s += ls_stats_clip(v_s - c->base_s, LS_SIGMAS * c->sigma_s) /
+	u->base +=
+		ls_stats_clip(v_s - u->base,
+			LS_SIGMAS * fmax(u->sigma, LS_DETECT_SIGMA_FLOOR * d->step_s)) /
 		LS_DETECT_BEFORE;
 }
 
@@ -66,7 +53,8 @@ detect_comm_learn(struct ls_detect_comm *c, double v_s)
 static double
 detect_block_sigma(const struct ls_detect *d, const struct ls_detect_net *net)
 {
-	double one_s = fmax(net->arrival.sigma_s, net->wait.sigma_s);
+	double one_s = fmax(fmax(net->arrival.sigma, net->wait.sigma),
+		LS_DETECT_SIGMA_FLOOR * d->step_s);
 	double prior = one_s * one_s * LS_TAU / LS_BLOCK;
 	double seen = (net->blocks.dev_sum + LS_PRIOR * prior) /
 		(net->blocks.healthy + LS_PRIOR);
@@ -106,7 +94,7 @@ detect_block_evidence(const struct ls_detect *d, const struct ls_detect_net *net
 	double grown_s = net->blocks.time_sum / (double)ep->steps,
 	       waits_s = net->blocks.wait_sum / (double)ep->steps;
 
-	return d->open == 0 && d->worst.mean_s[0] < LS_HALF * excess_s &&
+	return d->open == 0 && d->worst.mean_s < LS_HALF * excess_s &&
 		fmax(grown_s, waits_s) >= LS_HALF * excess_s &&
 		excess_s >= LS_MOST * grown_s &&
 		ls_detect_excess_ratio(d, ep) >= LS_LEAST;
@@ -180,18 +168,18 @@ detect_comm(struct ls_detect *d, struct ls_detect_net *net, struct ls_blame_net 
 
 	if (isnan(t->collective_s))
 		return;
-	learned = detect_comm_warm(d, &net->arrival, t->collective_s);
-	if (!detect_comm_warm(d, &net->wait, t->wait_min_s) || !learned)
+	learned = ls_detect_usual(&net->arrival, t->collective_s);
+	if (!ls_detect_usual(&net->wait, t->wait_min_s) || !learned)
 		return;
-	t->comm_s = fmin(t->collective_s - net->arrival.base_s,
-		t->wait_min_s - net->wait.base_s);
+	t->comm_s = fmin(t->collective_s - net->arrival.base,
+		t->wait_min_s - net->wait.base);
 	detect_comm_chronic(d, net, t->comm_s, step, t_us);
 	detect_comm_faint(d, net, t->comm_s, totals, step, t_us);
 	if (net->channel[LS_DETECT_CHRONIC].c < LS_HALF * LS_DETECT_SUSPECT &&
 		net->channel[LS_DETECT_FAINT].c < LS_HALF * LS_DETECT_SUSPECT &&
 		d->open == 0) {
-		detect_comm_learn(&net->arrival, t->collective_s);
-		detect_comm_learn(&net->wait, t->wait_min_s);
+		detect_comm_learn(d, &net->arrival, t->collective_s);
+		detect_comm_learn(d, &net->wait, t->wait_min_s);
 	}
 	ls_detect_stall(d, &net->channel[LS_DETECT_STALLS],
 		&(struct ls_detect_stalls){ fmax(LS_DETECT_STALL_GAP * d->step_s,

@@ -110,7 +110,7 @@ hang_absent(const struct ls_engine *e, const struct ls_job *j,
 								   : LS_HANG_ABSENT;
 		ranks[n++] = w->info.rank;
 	}
-	ls_job_sort_ranks(ranks, n);
+	ls_job_sort((uint32_t *)ranks, n); /* from 0 on */
 	*ret_count = n;
 	return why;
 }
@@ -176,23 +176,10 @@ static void
 hang_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
 	double lost_s, double told_s)
 {
-	f->before_s = f->without_s = j->detect.step_s;
-	f->blame_s = lost_s;
-	f->step_s = f->without_s + lost_s;
-	f->slowdown = f->step_s / f->without_s;
-	f->chips = ls_job_chips(e, j);
-	f->chips_lost = f->chips * (1 - 1 / f->slowdown);
+	f->before_s = j->detect.step_s;
+	ls_findings_price(e, j, f, f->before_s + lost_s, lost_s);
 	f->chip_hours += (lost_s - told_s) * f->chips / 3600;
 	f->severity = LS_SEVERITY_CRITICAL;
-}
-
-/* What the next word of the same standstill adds to. */
-static void
-hang_note(struct ls_job *j, uint64_t step, double lost_s)
-{
-	j->hang.on = true;
-	j->hang.step = step;
-	j->hang.lost_s = lost_s;
 }
 
 /* Opens the finding or brings it up to date; its evidence and diagnosis are filled in
@@ -201,16 +188,18 @@ static void
 hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subject,
 	uint64_t step, int64_t since_us, double lost_s, int64_t now_us)
 {
-	bool same = j->hang.on && j->hang.step == step;
-	const char *event;
-	struct ls_finding *f =
-		ls_findings_claim(e, subject, step, since_us, 0, now_us, &event);
+	struct ls_finding *f = ls_findings_claim(e, subject, step, since_us, 0, now_us);
+	/* the finding has this step already */
+	double told_s = j->hang.on && j->hang.step == step && f != NULL &&
+			f->accounted_step == step
+		? j->hang.lost_s
+		: 0;
 
-	if (f == NULL) { /* storage has told it: what follows adds to that */
-		hang_note(j, step, lost_s);
-		return;
-	}
-	same &= strcmp(event, "updated") == 0;
+	j->hang.on = true;
+	j->hang.step = step;
+	j->hang.lost_s = lost_s;
+	if (f == NULL)
+		return; /* storage has told it: what follows adds to that */
 	f->detector = LS_DETECT_STALLS; /* one from storage does not know */
 	f->estimate = j->detect.mode;
 	ls_findings_present(e, j, f, step);
@@ -221,9 +210,8 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 	f->diagnosis = subject->diagnosis;
 	memcpy(f->evidence, subject->evidence, sizeof(f->evidence));
 	f->evidence_count = subject->evidence_count;
-	hang_cost(e, j, f, lost_s, same ? j->hang.lost_s : 0);
-	hang_note(j, step, lost_s);
-	ls_findings_tell(e, f, event, now_us);
+	hang_cost(e, j, f, lost_s, told_s);
+	ls_findings_tell(e, f, now_us);
 }
 
 void

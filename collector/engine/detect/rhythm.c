@@ -36,13 +36,6 @@ ls_rhythm_reset_worker(struct ls_rhythm *r, uint32_t slot)
 			r->event[i].slot = UINT32_MAX;
 }
 
-bool
-ls_rhythm_is_event(const struct ls_rhythm *r, double excess_s, double step_s)
-{
-	return excess_s >= fmax(LS_VISIBLE * step_s, LS_RARE * r->usual_s) &&
-		r->usual_s > 0;
-}
-
 /* Keeps an event, unless it goes on with one; false: it does, or there is no room. */
 static bool
 rhythm_keep(struct ls_rhythm *r, const struct ls_rhythm_event *ev)
@@ -382,7 +375,8 @@ ls_rhythm_step(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 
 	if (!(s->step_s > 0) || !(excess >= 0))
 		return;
-	if (s->own && ls_rhythm_is_event(r, excess, s->step_s)) {
+	if (s->own && r->usual_s > 0 &&
+		excess >= fmax(LS_VISIBLE * s->step_s, LS_RARE * r->usual_s)) {
 		ev.large = excess >= 2 * LS_RARE * r->usual_s;
 		if (rhythm_keep(r, &ev)) {
 			rhythm_periodic(r, s->step_s);

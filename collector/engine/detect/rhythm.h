@@ -92,10 +92,6 @@ void ls_rhythm_fini(struct ls_rhythm *r);
 /* Forgets a worker (it moved to another host). */
 void ls_rhythm_reset_worker(struct ls_rhythm *r, uint32_t slot);
 
-/* Would a last worker so late be an event? To be asked before the sample is made in
- * full. */
-bool ls_rhythm_is_event(const struct ls_rhythm *r, double excess_s, double step_s);
-
 /* Takes one judged step; periods and rotating are then up to date. */
 void ls_rhythm_step(struct ls_rhythm *r, const struct ls_rhythm_sample *s);
 

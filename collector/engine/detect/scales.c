@@ -3,6 +3,7 @@
 #include "collector/engine/detect/scales.h"
 #include "collector/engine/residual/stats.h"
 #include "proto/base/err.h"
+#include "proto/base/mem.h"
 
 #include <errno.h>
 #include <math.h>
@@ -71,37 +72,31 @@ ls_scales_reset_worker(struct ls_scales *s, size_t slot)
 int
 ls_scales_reserve(struct ls_scales *s, size_t n)
 {
-	size_t capacity = s->capacity == 0 ? 1 : s->capacity;
-	struct ls_scales grown = *s;
+	size_t was = s->capacity, capacity = was == 0 ? 1 : was;
+	float *row;
 
-	if (n <= s->capacity) {
+	if (n <= was) {
 		s->count = n > s->count ? n : s->count;
 		return 0;
 	}
 	while (capacity < n)
 		capacity *= 2;
-	grown.row = malloc(LS_SCALES_ROWS * capacity * sizeof(*grown.row));
-	grown.named = calloc(capacity, sizeof(*grown.named));
-	grown.scratch = malloc(capacity * sizeof(*grown.scratch));
-	if (grown.row == NULL || grown.named == NULL || grown.scratch == NULL) {
-		free(grown.row);
-		free(grown.named);
-		free(grown.scratch);
+	row = malloc(LS_SCALES_ROWS * capacity * sizeof(*row));
+	if (row == NULL ||
+		ls_mem_resize((void **)&s->named, capacity, sizeof(*s->named)) != 0 ||
+		ls_mem_resize((void **)&s->scratch, capacity, sizeof(*s->scratch)) !=
+			0) {
+		free(row);
 		return -ENOMEM;
 	}
-	grown.capacity = capacity;
-	grown.count = n;
-	for (size_t i = s->capacity; i < capacity; i++)
-		ls_scales_reset_worker(&grown, i);
-	for (unsigned r = 0; r < LS_SCALES_ROWS && s->capacity > 0; r++)
-		memcpy(scales_row(&grown, r), scales_row(s, r),
-			s->capacity * sizeof(*s->row));
-	if (s->capacity > 0)
-		memcpy(grown.named, s->named, s->capacity * sizeof(*s->named));
+	for (unsigned r = 0; r < LS_SCALES_ROWS && was > 0; r++)
+		memcpy(row + r * capacity, scales_row(s, r), was * sizeof(*row));
 	free(s->row);
-	free(s->named);
-	free(s->scratch);
-	*s = grown;
+	s->row = row;
+	s->capacity = capacity;
+	s->count = n;
+	for (size_t i = was; i < capacity; i++)
+		ls_scales_reset_worker(s, i);
 	return 0;
 }
 

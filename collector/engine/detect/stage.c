@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/detect/stage.h"
+#include "collector/engine/detect/detect_base.h"
 #include "collector/engine/detect/detect_channel.h"
 #include "collector/engine/residual/stats.h"
 #include "proto/base/mem.h"
@@ -99,31 +100,6 @@ stage_measure(struct ls_stage *st, const struct ls_cell *cells, size_t n)
 	st->work = told > 0 ? work / (double)told : NAN;
 }
 
-/* False while it is still learning. */
-static bool
-stage_warm(struct ls_stage *st)
-{
-	double copy[LS_DETECT_WARM];
-
-	if (st->warm == LS_DETECT_WARM)
-		return true;
-	if (isnan(st->own_s))
-		return false;
-	st->warm_own[st->warm] = (float)st->own_s;
-	st->warm_work[st->warm++] = (float)st->work;
-	if (st->warm == LS_DETECT_WARM) {
-		st->base_work = ls_stats_median(copy,
-			ls_stats_known(st->warm_work, LS_DETECT_WARM, copy));
-		st->base_s = ls_stats_median(copy,
-			ls_stats_known(st->warm_own, LS_DETECT_WARM, copy));
-		st->sigma_s = LS_MAD_TO_SIGMA *
-			ls_stats_mad(copy,
-				ls_stats_known(st->warm_own, LS_DETECT_WARM, copy),
-				st->base_s);
-	}
-	return false;
-}
-
 /* What the other stages take now, against before: the median of them; NaN: none is
  * known. */
 static double
@@ -135,9 +111,9 @@ stage_others(const struct ls_stages *s, size_t self)
 	for (size_t k = 0; k < s->count; k++) {
 		const struct ls_stage *st = &s->stage[k];
 
-		if (k != self && st->warm == LS_DETECT_WARM && !isnan(st->own_s) &&
-			st->base_s > 0)
-			ratio[known++] = st->own_s / st->base_s;
+		if (k != self && st->usual.n == LS_DETECT_WARM && !isnan(st->own_s) &&
+			st->usual.base > 0)
+			ratio[known++] = st->own_s / st->usual.base;
 	}
 	return known == 0 ? NAN : ls_stats_median(ratio, known);
 }
@@ -172,10 +148,12 @@ stage_step(struct ls_stage *st, struct ls_detect *d, double others, uint64_t ste
 	int64_t t_us, const struct ls_cell *cells, size_t n)
 {
 	struct ls_detect_channel *ch = &st->channel;
-	double usual_s = st->base_s * fmax(others, 1), excess_s = st->own_s - usual_s;
+	double usual_s = st->usual.base * fmax(others, 1),
+	       excess_s = st->own_s - usual_s;
 	/* work that varies tells little */
 	double sigma_s = sqrt(LS_TAU) *
-		fmax(st->sigma_s, fmax(LS_DETECT_SIGMA_FLOOR, d->spread) * d->step_s);
+		fmax(st->usual.sigma,
+			fmax(LS_DETECT_SIGMA_FLOOR, d->spread) * d->step_s);
 
 	ls_detect_accumulate(d, ch,
 		ls_stats_clip(excess_s / sigma_s, LS_SIGMAS) - LS_DETECT_ALLOWANCE,
@@ -186,17 +164,17 @@ stage_step(struct ls_stage *st, struct ls_detect *d, double others, uint64_t ste
 			st->most_steps = 0;
 		}
 		st->most_steps += stage_most(st, cells, n, usual_s, excess_s);
-		st->work_sum += isnan(st->work) || !(st->base_work > 0)
+		st->work_sum += isnan(st->work) || !(st->usual_work.base > 0)
 			? 0
-			: st->work / st->base_work - 1;
+			: st->work / st->usual_work.base - 1;
 	}
 	if (ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS) &&
 		ch->c >= LS_DETECT_FINDING && stage_evidence(d, &ch->ep) &&
 		(double)st->most_steps >= LS_MOST * (double)ch->ep.steps)
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 	if (ch->c < LS_DETECT_SUSPECT && d->open == 0)
-		st->base_s +=
-			ls_stats_clip(st->own_s - st->base_s, LS_SIGMAS * sigma_s) /
+		st->usual.base +=
+			ls_stats_clip(st->own_s - st->usual.base, LS_SIGMAS * sigma_s) /
 			LS_DETECT_ADAPT;
 }
 
@@ -212,7 +190,10 @@ ls_stages_step(struct ls_stages *s, struct ls_detect *d, uint64_t step, int64_t 
 		struct ls_stage *st = &s->stage[k];
 		double others;
 
-		if (!stage_warm(st) || isnan(st->own_s))
+		if (isnan(st->own_s))
+			continue;
+		(void)ls_detect_usual(&st->usual_work, st->work); /* along with it */
+		if (!ls_detect_usual(&st->usual, st->own_s))
 			continue;
 		others = stage_others(s, k);
 		if (!isnan(others))
@@ -223,7 +204,7 @@ ls_stages_step(struct ls_stages *s, struct ls_detect *d, uint64_t step, int64_t 
 bool
 ls_stage_is_imbalance(const struct ls_stage *st)
 {
-	double grown = st->channel.ep.excess_s / st->base_s;
+	double grown = st->channel.ep.excess_s / st->usual.base;
 
 	return st->channel.ep.steps > 0 && st->work_sum > 0 &&
 		st->work_sum >= LS_HALF * grown;

@@ -29,10 +29,7 @@
 struct ls_stage {
 	uint32_t worker[LS_STAGE_WORKERS]; /* slots that are looked at */
 	size_t workers;
-	float warm_own[LS_DETECT_WARM], warm_work[LS_DETECT_WARM];
-	uint32_t warm; /* steps learned so far, up to LS_DETECT_WARM */
-	double base_s, sigma_s; /* own work, and its noise */
-	double base_work; /* work done; NaN = not told */
+	struct ls_detect_usual usual, usual_work; /* own work, and work done */
 	double own_s, work; /* in the newest step; NaN = not known */
 	uint64_t most_steps; /* of the episode: most of its workers were late */
 	/* of the episode: work done beyond the base, as a ratio */

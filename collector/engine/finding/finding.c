@@ -154,24 +154,19 @@ ls_finding_make_id(const struct ls_finding *f, unsigned more,
 	uint8_t hash[SHA256_DIGEST_LENGTH];
 	uint64_t bits = 0;
 	size_t chars = 4 + more, len;
-	int n;
 
-	n = snprintf(text, sizeof(text), "%s%c%s%c", f->who.job, 0,
+	if (chars > 12)
+		return -LS_ELIMIT;
+	len = (size_t)snprintf(text, sizeof(text), "%s%c%s%c", f->who.job, 0,
 		ls_finding_scope_name(f->scope), 0);
-	if (n < 0 || (size_t)n >= sizeof(text) || chars > 12)
-		return -LS_ELIMIT;
-	len = (size_t)n;
-	n = finding_subject_text(f, text + len, sizeof(text) - len);
-	if (n < 0 || (size_t)n >= sizeof(text) - len)
-		return -LS_ELIMIT;
-	len += (size_t)n;
-	n = snprintf(text + len, sizeof(text) - len, "%c%u%s", 0, f->occurrence,
+	len += (size_t)finding_subject_text(f, text + len, sizeof(text) - len);
+	len += (size_t)snprintf(text + len, sizeof(text) - len, "%c%u%s", 0,
+		f->occurrence,
 		f->kind == LS_KIND_HANG			   ? " hang"
 			: f->kind == LS_KIND_SELF_IDENTITY ? " identity"
 							   : "");
-	if (n < 0 || (size_t)n >= sizeof(text) - len)
-		return -LS_ELIMIT;
-	SHA256((const unsigned char *)text, len + (size_t)n, hash);
+	LS_ASSERT(len < sizeof(text)); /* the longest names fit */
+	SHA256((const unsigned char *)text, len, hash);
 	for (int i = 0; i < 8; i++)
 		bits = bits << 8 | hash[i];
 	memcpy(ret_id, "F-", 2);

@@ -7,11 +7,23 @@
 #include <math.h>
 #include <string.h>
 
+/* What happened to a finding, by its status and the one that was told last. */
+static const char *
+findings_event(const struct ls_finding *f)
+{
+	const char *told = json_string_value(json_object_get(f->json, "status")),
+		   *is = ls_finding_status_name(f->status);
+
+	if (told == NULL)
+		return "opened";
+	return strcmp(told, is) == 0 ? "updated" : is;
+}
+
 void
-ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event,
-	int64_t now_us)
+ls_findings_tell(struct ls_engine *e, struct ls_finding *f, int64_t now_us)
 {
 	const struct ls_job *j = ls_engine_find_job(e, f->who.job);
+	const char *event = findings_event(f);
 
 	f->updated_us = now_us;
 	f->simulated |= j != NULL && ls_job_is_simulated(e, j);
@@ -122,28 +134,6 @@ findings_again(struct ls_finding *last, int64_t now_us)
 	return true;
 }
 
-/* Appends a new finding for the subject, or takes up the last one. NULL: no room. */
-static struct ls_finding *
-findings_take(struct ls_engine *e, struct ls_finding *last,
-	const struct ls_finding *subject, int64_t now_us)
-{
-	struct ls_finding f = *subject;
-
-	if (last != NULL && findings_again(last, now_us)) {
-		last->scope = subject->scope; /* a rank's may be its host's now */
-		return last;
-	}
-	f.occurrence = last == NULL ? 1 : last->occurrence + 1;
-	f.status = LS_FINDING_OPEN;
-	f.detected_us = now_us;
-	if (findings_make_id(e, &f) != 0 || findings_make_room(e) != 0) {
-		e->stats.findings_refused++;
-		return NULL;
-	}
-	e->findings[e->finding_count] = f;
-	return &e->findings[e->finding_count++];
-}
-
 /* A finding that was just taken, since this step. */
 static void
 findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
@@ -207,21 +197,27 @@ ls_findings_begin(const struct ls_engine *e, struct ls_finding *f, uint64_t step
 
 struct ls_finding *
 ls_findings_claim(struct ls_engine *e, const struct ls_finding *subject, uint64_t step,
-	int64_t t_us, uint32_t uncertainty_steps, int64_t now_us,
-	const char **ret_event)
+	int64_t t_us, uint32_t uncertainty_steps, int64_t now_us)
 {
-	struct ls_finding *f = ls_findings_last(e, subject);
+	struct ls_finding *f = ls_findings_last(e, subject), fresh = *subject;
 
-	*ret_event = "updated";
 	if (f != NULL && ls_findings_is_known(f, now_us))
 		return NULL;
 	if (f != NULL && ls_finding_is_open(f) && !f->waits)
 		return f;
-	f = findings_take(e, f, subject, now_us);
-	if (f == NULL)
-		return NULL;
-	if (!f->waits)
-		*ret_event = f->status == LS_FINDING_REOPENED ? "reopened" : "opened";
+	if (f != NULL && findings_again(f, now_us)) {
+		f->scope = subject->scope; /* a rank's may be its host's now */
+	} else {
+		fresh.occurrence = f == NULL ? 1 : f->occurrence + 1;
+		fresh.status = LS_FINDING_OPEN;
+		fresh.detected_us = now_us;
+		if (findings_make_id(e, &fresh) != 0 || findings_make_room(e) != 0) {
+			e->stats.findings_refused++;
+			return NULL;
+		}
+		f = &e->findings[e->finding_count++];
+		*f = fresh;
+	}
 	ls_findings_begin(e, f, step, t_us, uncertainty_steps);
 	return f;
 }
@@ -269,7 +265,7 @@ ls_findings_present(const struct ls_engine *e, const struct ls_job *j,
 	f->workers_used = j->live_count > 0
 		? (uint32_t)ls_job_row(j, j->live_count - 1)->totals.used
 		: 0;
-	f->hosts = (uint32_t)ls_job_hosts(e, j);
+	f->hosts = (uint32_t)ls_job_hosts(e, j, NULL, 0);
 }
 
 void
@@ -286,16 +282,24 @@ ls_findings_account(struct ls_finding *f, double blame_s, double chips, uint64_t
 }
 
 void
-ls_findings_cost(const struct ls_engine *e, const struct ls_job *j,
-	struct ls_finding *f, double step_s, double blame_s, uint64_t step)
+ls_findings_price(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f, double step_s, double blame_s)
 {
 	f->step_s = step_s;
-	f->blame_s = blame_s > 0 ? fmin(blame_s, (1 - LS_LEAST) * step_s) : 0;
-	f->without_s = f->step_s - f->blame_s;
-	f->slowdown = f->step_s / f->without_s;
+	f->blame_s = blame_s;
+	f->without_s = step_s - blame_s;
+	f->slowdown = step_s / f->without_s;
 	f->chips = ls_job_chips(e, j);
 	f->chips_lost = f->chips * (1 - 1 / f->slowdown);
 	f->severity = ls_finding_severity(f->slowdown);
+}
+
+void
+ls_findings_cost(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f, double step_s, double blame_s, uint64_t step)
+{
+	ls_findings_price(e, j, f, step_s,
+		blame_s > 0 ? fmin(blame_s, (1 - LS_LEAST) * step_s) : 0);
 	ls_findings_account(f, f->blame_s, f->chips, step);
 }
 
@@ -326,7 +330,7 @@ ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step,
 	f->cleared_us = now_us;
 	if (step > f->last_step)
 		f->last_step = step;
-	ls_findings_tell(e, f, "cleared", now_us);
+	ls_findings_tell(e, f, now_us);
 }
 
 void
@@ -335,7 +339,7 @@ ls_findings_part_of(struct ls_engine *e, struct ls_finding *f,
 {
 	memcpy(f->part_of, whole->id, sizeof(f->part_of));
 	if (!ls_finding_is_open(f))
-		ls_findings_tell(e, f, "updated", now_us);
+		ls_findings_tell(e, f, now_us);
 }
 
 /* May it hold in the next attempt, too? Not a standstill, nor what is compared with the attempt's own past. */
@@ -365,7 +369,7 @@ ls_findings_clear_job(struct ls_engine *e, struct ls_job *j,
 			f->told_s = ls_finding_told(f->json);
 			f->diagnosis.count = 0;
 			f->waits = true;
-			ls_findings_tell(e, f, "updated", now_us);
+			ls_findings_tell(e, f, now_us);
 		}
 	}
 }

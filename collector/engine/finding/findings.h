@@ -29,13 +29,13 @@ struct ls_finding *ls_findings_open(const struct ls_engine *e,
 bool ls_findings_is_known(const struct ls_finding *f, int64_t now_us);
 
 /*
- * The finding about a subject, to be filled in and told (*ret_event): an open one; or one that begins with
+ * The finding about a subject, to be filled in and told: an open one; or one that begins with
  * this step, and within how many steps that is known: the last one again, if it waits or was cleared less than
  * 24 h ago, or a new one. The next cost counts from there. NULL: storage has told it already, or no room.
  */
 struct ls_finding *ls_findings_claim(struct ls_engine *e,
 	const struct ls_finding *subject, uint64_t step, int64_t t_us,
-	uint32_t uncertainty_steps, int64_t now_us, const char **ret_event);
+	uint32_t uncertainty_steps, int64_t now_us);
 
 /* A step comes although another was due (ls_job_due): those between have no record and cost nothing, whether it is open,
  * or before that. */
@@ -66,11 +66,12 @@ struct ls_finding ls_findings_of_worker(const struct ls_engine *e,
 void ls_findings_present(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_finding *f, uint64_t step);
 
-/*
- * A step takes step_s, and blame_s less without it (kept within 0 .. 0.99 step_s):
- * slowdown, chips, severity; from the last step accounted up to this one that is added
- * to what it has cost.
- */
+/* A step takes step_s, and blame_s less without it: slowdown, chips, severity. */
+void ls_findings_price(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f, double step_s, double blame_s);
+
+/* The same of each step from the last one accounted up to this one: added to what it has cost. blame_s is
+ * kept within 0 .. 0.99 step_s. */
 void ls_findings_cost(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_finding *f, double step_s, double blame_s, uint64_t step);
 
@@ -84,9 +85,8 @@ struct ls_evidence *ls_findings_row(struct ls_finding *f, const char *metric,
 void ls_findings_account(struct ls_finding *f, double blame_s, double chips,
 	uint64_t step);
 
-/* Renders it and tells the sink; `event` as in engine.h. */
-void ls_findings_tell(struct ls_engine *e, struct ls_finding *f, const char *event,
-	int64_t now_us);
+/* Renders it and tells the sink; the event follows from its status and the one told last. */
+void ls_findings_tell(struct ls_engine *e, struct ls_finding *f, int64_t now_us);
 
 /* It is over; step: the last one that showed it. */
 void ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step,

@@ -25,45 +25,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Twice the room for rows that are kept, up to LS_LIVE_STEPS; without memory it stays as it is. */
-static void
-judge_widen(struct ls_job *j)
-{
-	size_t capacity = j->live_capacity == 0 ? 1 : 2 * j->live_capacity;
-	struct ls_live_row *live;
-
-	if (capacity > LS_LIVE_STEPS)
-		return;
-	live = malloc(capacity * sizeof(*live));
-	if (live == NULL)
-		return;
-	for (size_t i = 0; i < j->live_count; i++)
-		live[i] = *ls_job_row(j, i);
-	free(j->live);
-	j->live = live;
-	j->live_capacity = capacity;
-	j->live_head = j->live_count;
-}
-
 /* Keeps a judged row; the oldest one makes room. */
 static void
 judge_keep(struct ls_job *j, struct ls_live_row *kept)
 {
 	struct ls_live_row *slot;
 
-	if (j->live_count == j->live_capacity)
-		judge_widen(j);
-	if (j->live_capacity == 0) {
+	if (j->live == NULL) /* what is not used yet takes no memory */
+		j->live = calloc(LS_LIVE_STEPS, sizeof(*j->live));
+	if (j->live == NULL) {
 		ls_steps_give_back(&j->steps, &kept->row);
 		return;
 	}
 	slot = &j->live[j->live_head];
-	if (j->live_count == j->live_capacity)
+	if (j->live_count == LS_LIVE_STEPS)
 		ls_steps_give_back(&j->steps, &slot->row);
 	else
 		j->live_count++;
 	*slot = *kept;
-	j->live_head = (j->live_head + 1) % j->live_capacity;
+	j->live_head = (j->live_head + 1) % LS_LIVE_STEPS;
 	j->kept++;
 	ls_recent_rows(j);
 }
@@ -275,7 +255,6 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	struct ls_finding *f = ls_findings_last(e, &subject);
 	bool fresh = f == NULL || !ls_finding_is_open(f) || f->waits, goes_on;
 	uint64_t accounted = f == NULL ? 0 : f->accounted_step;
-	const char *event;
 
 	if ((f != NULL && ls_findings_is_known(f, now_us)) ||
 		ls_arbiter_is_of_net(j, who) ||
@@ -288,8 +267,7 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	f = ls_findings_claim(e, &subject,
 		j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
 			      : ch->ep.start_step - ch->ep.lasted,
-		judge_since_us(j, &ch->ep), judge_uncertainty(kind, &ch->ep), now_us,
-		&event);
+		judge_since_us(j, &ch->ep), judge_uncertainty(kind, &ch->ep), now_us);
 	if (f == NULL)
 		return;
 	if (fresh) {
@@ -313,7 +291,7 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	f->detector = kind;
 	f->estimate = j->detect.mode;
 	judge_refresh(e, j, f, who, ch, step, now_us);
-	ls_findings_tell(e, f, event, now_us);
+	ls_findings_tell(e, f, now_us);
 	if (!who.net && fresh)
 		ls_judge_group_adopt(e, j, who.at, f, now_us);
 }
@@ -346,7 +324,7 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		f->detector = kind;
 	judge_bend(e, j, f, who, &ch->ep, step);
 	judge_refresh(e, j, f, who, ch, step, now_us);
-	ls_findings_tell(e, f, "updated", now_us);
+	ls_findings_tell(e, f, now_us);
 }
 
 /* What is found of a worker is told of its group, or what a net is found for of

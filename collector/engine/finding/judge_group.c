@@ -62,24 +62,6 @@ judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot,
 	return found < parts ? way[found] : LS_WAY_NONE;
 }
 
-/* The way by which something is told already of a group that the worker is in, and not
- * much slower than. */
-static enum ls_group_way
-judge_group_told(const struct ls_engine *e, const struct ls_job *j, size_t slot)
-{
-	double excess_s = ls_judge_group_excess(j, slot);
-
-	for (size_t i = 0; i < j->count; i++) {
-		unsigned way = j->detect.worker[i].way;
-
-		if (i != slot && way != LS_WAY_NONE &&
-			ls_job_same_group(e, j, i, slot) &&
-			!(LS_HALF * excess_s > ls_judge_group_excess(j, i)))
-			return (enum ls_group_way)way;
-	}
-	return LS_WAY_NONE;
-}
-
 /* What is found of a worker is told in another way from now on; what was told before is
  * over. */
 static void
@@ -118,13 +100,10 @@ void
 ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step,
 	int64_t now_us)
 {
-	enum ls_group_way way = judge_group_told(e, j, slot);
-	bool told = way != LS_WAY_NONE;
+	enum ls_group_way way = judge_group_test(e, j, slot, ls_judge_group_excess);
 
-	if (!told)
-		way = judge_group_test(e, j, slot, ls_judge_group_excess);
 	judge_group_move(e, j, slot, way, step, now_us);
-	if (!told && way != LS_WAY_NONE)
+	if (way != LS_WAY_NONE)
 		judge_group_take(e, j, slot, step, now_us);
 }
 
@@ -182,18 +161,29 @@ judge_group_drifts_apart(const struct ls_engine *e, struct ls_job *j, unsigned w
 		LS_MAD_TO_SIGMA * ls_stats_mad(j->room.a, n, centre);
 }
 
+/* Of the workers of no group, of whom something is found or not, the one with the greatest number beyond the least;
+ * SIZE_MAX: none. */
+static size_t
+judge_group_worst(const struct ls_job *j,
+	double (*of)(const struct ls_job *j, size_t slot), double least, bool found)
+{
+	size_t worst = SIZE_MAX;
+
+	for (size_t i = 0; i < j->count; i++)
+		if (j->detect.worker[i].way == LS_WAY_NONE &&
+			ls_judge_is_found(j, i) == found &&
+			of(j, i) > (worst == SIZE_MAX ? least : of(j, worst)))
+			worst = i;
+	return worst;
+}
+
 void
 ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
 {
-	size_t worst = SIZE_MAX;
-	double most = LS_LEAST / 2 * j->detect.step_s;
+	size_t worst = judge_group_worst(j, judge_group_drift,
+		LS_LEAST / 2 * j->detect.step_s, false);
 	enum ls_group_way way;
 
-	for (size_t i = 0; i < j->count; i++)
-		if (!ls_judge_is_found(j, i) && judge_group_drift(j, i) > most) {
-			most = judge_group_drift(j, i);
-			worst = i;
-		}
 	if (worst == SIZE_MAX)
 		return;
 	way = judge_group_test(e, j, worst, judge_group_drift);
@@ -204,7 +194,8 @@ ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
 
 		if (ls_job_group_of(e, j, way, i) ==
 				ls_job_group_of(e, j, way, worst) &&
-			drift_s > LS_HALF * most && j->scales.named[i] == 0)
+			drift_s > LS_HALF * judge_group_drift(j, worst) &&
+			j->scales.named[i] == 0)
 			ls_scales_say(&j->scales, i, drift_s / j->detect.step_s,
 				(j->detect.worker[i].base_s - judge_group_grown(j, i)) /
 					j->detect.step_s);
@@ -225,20 +216,11 @@ ls_judge_group_has(const struct ls_job *j, const struct ls_finding *f, size_t sl
 size_t
 ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
 {
-	size_t worst = SIZE_MAX;
-	double most = 0;
+	size_t worst;
 
 	if (j->detect.open == 0 || j->detect.judged % LS_LOOK != 0)
 		return SIZE_MAX;
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_detect_worker *w = &j->detect.worker[i];
-
-		if (w->found == 0 || w->way != LS_WAY_NONE ||
-			!(ls_judge_group_excess(j, i) > most))
-			continue;
-		most = ls_judge_group_excess(j, i);
-		worst = i;
-	}
+	worst = judge_group_worst(j, ls_judge_group_excess, 0, true);
 	if (worst == SIZE_MAX ||
 		judge_group_test(e, j, worst, ls_judge_group_excess) == LS_WAY_NONE)
 		return SIZE_MAX;
@@ -264,18 +246,12 @@ judge_group_first(const struct ls_engine *e, const struct ls_job *j, size_t slot
 struct ls_finding
 ls_judge_group_subject(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
-	struct ls_finding f = { .kind = LS_KIND_STRAGGLER,
-		.who = e->workers[j->slots[slot]].info,
-		.slowest_ratio = NAN,
-		.clock_err_s = NAN };
+	struct ls_finding f = ls_findings_of_worker(e, j, &e->workers[j->slots[slot]]);
 	unsigned way = j->detect.worker[slot].way;
 	const struct ls_job_groups *groups = ls_job_groups_of(j, way);
 
-	if (way == LS_WAY_NONE) {
-		f.scope = ls_job_neighbours(e, j, &e->workers[j->slots[slot]]) == 1
-			? LS_SCOPE_HOST
-			: LS_SCOPE_RANK;
-	} else if (way == LS_WAY_HOST) {
+	f.kind = LS_KIND_STRAGGLER;
+	if (way == LS_WAY_HOST) {
 		f.scope = LS_SCOPE_HOST;
 		f.who = judge_group_first(e, j, slot)->info;
 	} else if (way == LS_WAY_SLICE) {
@@ -288,33 +264,16 @@ ls_judge_group_subject(const struct ls_engine *e, const struct ls_job *j, size_t
 	return f;
 }
 
-static int
-judge_group_compare(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 void
 ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j, const uint32_t *of,
 	uint32_t group, struct ls_finding *f)
 {
-	uint32_t *host = j->room.index;
 	json_t *names = json_array();
-	size_t n = 0;
 
-	for (size_t i = 0; i < j->count; i++)
-		if (of[i] == group)
-			host[n++] = e->workers[j->slots[i]].host;
-	if (n > 1)
-		qsort(host, n, sizeof(*host), judge_group_compare);
-	f->member_hosts = 0;
-	for (size_t i = 0; i < n; i++)
-		if ((i == 0 || host[i] != host[i - 1]) &&
-			f->member_hosts++ < LS_FINDING_HOSTS_MAX)
-			ls_ignore(json_array_append_new(names,
-				json_string(e->hosts[host[i]].name)));
+	f->member_hosts = (uint32_t)ls_job_hosts(e, j, of, group);
+	for (size_t i = 0; i < f->member_hosts && i < LS_FINDING_HOSTS_MAX; i++)
+		ls_ignore(json_array_append_new(names,
+			json_string(e->hosts[j->room.index[i]].name)));
 	json_decref(f->members);
 	f->members = names;
 }

@@ -33,12 +33,11 @@ judge_identity_tell(struct ls_engine *e, struct ls_job *j,
 	const struct ls_finding *subject, json_t *said, size_t expected, int64_t now_us)
 {
 	struct ls_finding *f = ls_findings_open(e, subject);
-	const char *event;
 
 	f = f != NULL && json_equal(f->said, said)
 		? NULL
 		: ls_findings_claim(e, subject, j->identity.step, j->identity.onset_us,
-			  0, now_us, &event);
+			  0, now_us);
 	/* what storage told is not changed by records that are fed again */
 	if (f == NULL) {
 		json_decref(said);
@@ -56,7 +55,7 @@ judge_identity_tell(struct ls_engine *e, struct ls_job *j,
 	ls_findings_present(e, j, f,
 		ls_row_shown(&ls_job_row(j, j->live_count - 1)->row));
 	f->workers = (uint32_t)expected;
-	ls_findings_tell(e, f, event, now_us);
+	ls_findings_tell(e, f, now_us);
 }
 
 /* What workers contradict each other in, now or until now. */

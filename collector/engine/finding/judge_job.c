@@ -140,7 +140,6 @@ judge_job_tell(struct ls_engine *e, struct ls_job *j, bool was, uint64_t step,
 	int64_t now_us)
 {
 	struct ls_finding subject = ls_findings_of_job(e, j), *f;
-	const char *event;
 
 	subject.kind = LS_KIND_JOB_SLOW;
 	f = judge_job_finding(e, &subject, now_us);
@@ -149,11 +148,11 @@ judge_job_tell(struct ls_engine *e, struct ls_job *j, bool was, uint64_t step,
 		: ls_findings_open(e, &subject) != NULL)
 		return;
 	f = ls_findings_claim(e, &subject, j->pulse.since.step, j->pulse.since.t_us,
-		LS_BLOCK, now_us, &event);
+		LS_BLOCK, now_us);
 	if (f == NULL)
 		return;
 	judge_job_refresh(e, j, f, step);
-	ls_findings_tell(e, f, event, now_us);
+	ls_findings_tell(e, f, now_us);
 }
 
 /* Who explains that all steps take longer: the newest finding about less than the job. */

@@ -154,7 +154,7 @@ judge_life_look(struct ls_engine *e, const struct ls_job *j, struct ls_finding *
 		ls_findings_account(f, fmin(share, 1) * f->blame_s, chips, step);
 		f->last_step = f->accounted_step;
 	}
-	ls_findings_tell(e, f, "updated", now_us);
+	ls_findings_tell(e, f, now_us);
 }
 
 void

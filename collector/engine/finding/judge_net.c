@@ -58,7 +58,7 @@ ls_judge_net_rename(const struct ls_engine *e, struct ls_job *j, size_t at,
 
 		/* even who comes last waits for most of a step: it is one program; false for NaN */
 		if (ch->level == LS_LEVEL_FINDING &&
-			net->wait.base_s >= LS_HALF * ch->ep.before_s)
+			net->wait.base >= LS_HALF * ch->ep.before_s)
 			slot = ls_evidence_net_host(e, j, who, ch, now_us);
 	}
 	if (slot == SIZE_MAX)
@@ -90,7 +90,7 @@ ls_judge_net_is_link(const struct ls_engine *e, const struct ls_job *j,
 {
 	/* with one barrier a step the job's net is the whole program, and slices have none */
 	bool between = who.at == 0 && j->detect.net_count > 1 &&
-		j->detect.net[1].arrival.warm_n > 0;
+		j->detect.net[1].arrival.n > 0;
 
 	return between || j->detect.net[who.at].names == LS_NET_LINK ||
 		ls_evidence_resends(e, j, who, ch, now_us);

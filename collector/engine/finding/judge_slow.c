@@ -105,8 +105,7 @@ judge_slow_sample(const struct ls_job *j)
 		return s;
 	s.event.excess_s = (float)row->totals.costs_s;
 	if (!j->detect.ready || j->detect.worker[slot].found != 0 ||
-		j->detect.worker[slot].warm < LS_DETECT_WARM ||
-		!ls_rhythm_is_event(&j->rhythm, row->totals.costs_s, s.step_s))
+		j->detect.worker[slot].warm < LS_DETECT_WARM)
 		return s;
 	/* false for NaN */
 	s.own = judge_slow_own(j, slot) >= LS_HALF * row->totals.costs_s;
@@ -170,7 +169,6 @@ judge_slow_tell(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_order *o
 	uint64_t step = ls_job_row(j, j->live_count - 1)->row.step;
 	double excess_s = rotates ? o->cost_s / o->events_ratio : o->excess_s;
 	double blame_s = rotates ? o->cost_s : o->excess_s / o->steps;
-	const char *event;
 
 	if (!o->on) {
 		o->told = false;
@@ -189,7 +187,7 @@ judge_slow_tell(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_order *o
 			  (uint32_t)fmin(rotates ? LS_RHYTHM_ROTATING / o->events_ratio
 						 : o->steps,
 				  1e6),
-			  now_us, &event);
+			  now_us);
 	if (f == NULL)
 		return;
 	o->told = true;
@@ -212,7 +210,7 @@ judge_slow_tell(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_order *o
 	if (!rotates && !o->in_time && o->phase == LS_PHASE_COUNT &&
 		o->phase_ratio >= LS_HALF)
 		f->severity = LS_SEVERITY_INFO;
-	ls_findings_tell(e, f, event, now_us);
+	ls_findings_tell(e, f, now_us);
 }
 
 void

@@ -28,12 +28,12 @@ judge_stage_diagnose(const struct ls_stage *st, struct ls_finding *f)
 
 	f->evidence_count = 0;
 	ls_findings_row(f, LS_EVIDENCE_OWN_WORK, "s",
-		st->base_s + st->channel.ep.excess_s / n, st->base_s);
-	ls_findings_row(f, "work", "1", st->base_work * (1 + st->work_sum / n),
-		st->base_work)
-		->role = more	       ? LS_EVIDENCE_SUPPORTS
-		: isnan(st->base_work) ? LS_EVIDENCE_NOT_MEASURED
-				       : LS_EVIDENCE_CONTEXT;
+		st->usual.base + st->channel.ep.excess_s / n, st->usual.base);
+	ls_findings_row(f, "work", "1", st->usual_work.base * (1 + st->work_sum / n),
+		st->usual_work.base)
+		->role = more		     ? LS_EVIDENCE_SUPPORTS
+		: isnan(st->usual_work.base) ? LS_EVIDENCE_NOT_MEASURED
+					     : LS_EVIDENCE_CONTEXT;
 	f->diagnosis =
 		ls_cause_alone(more ? LS_CAUSE_IMBALANCE : LS_CAUSE_UNEXPLAINED, 1);
 	f->kind = more ? LS_KIND_IMBALANCE : LS_KIND_STRAGGLER;
@@ -67,7 +67,6 @@ judge_stage_tell(struct ls_engine *e, struct ls_job *j, size_t k, bool was,
 	const struct ls_detect_channel *ch = &j->compare.stage[k].channel;
 	struct ls_finding subject = judge_stage_subject(e, j, k),
 			  *f = ls_findings_open(e, &subject);
-	const char *event;
 
 	if (f == NULL ? was
 		      : ch->c < LS_DETECT_FINDING ||
@@ -75,11 +74,11 @@ judge_stage_tell(struct ls_engine *e, struct ls_job *j, size_t k, bool was,
 		return;
 	/* as surely as a worker's chronic shift */
 	f = ls_findings_claim(e, &subject, ch->ep.start_step, ch->ep.start_us,
-		LS_ONSET_ERROR, now_us, &event);
+		LS_ONSET_ERROR, now_us);
 	if (f == NULL)
 		return;
 	judge_stage_refresh(e, j, f, k, step);
-	ls_findings_tell(e, f, event, now_us);
+	ls_findings_tell(e, f, now_us);
 }
 
 void

@@ -170,12 +170,15 @@ struct view_sorted {
 	bool ascending; /* the least name first */
 };
 
-/* The nearest first, of them the greatest key; equal ones as they were. */
+/* By name, or the nearest to a finding first, of them the greatest key; equal ones as they were. */
 static int
 view_compare(const void *a, const void *b)
 {
 	const struct view_sorted *x = a, *y = b;
+	int by_name = x->name != NULL ? strverscmp(x->name, y->name) : 0;
 
+	if (by_name != 0)
+		return x->ascending ? by_name : -by_name;
 	if (x->near != y->near)
 		return x->near < y->near ? 1 : -1;
 	if (x->key != y->key)
@@ -195,13 +198,10 @@ view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 	for (size_t slot = 0; slot < j->count && n < LS_RECENT_STEPS && !j->replica.on;
 		slot++) {
 		const struct ls_recent *of = &j->recent->of[slot];
-		struct ls_recent_means m;
 
-		if (of->sum[LS_RECENT_LAST] == 0)
-			continue; /* as most are not */
-		m = ls_recent_means(of);
-		if (m.of[LS_RECENT_LAST] > LS_SHARED &&
-			m.of[LS_RECENT_BLAME] >= LS_LEAST / 2 * step_s &&
+		if (of->sum[LS_RECENT_LAST] != 0 && /* of most it is 0 */
+			ls_recent_mean(of, LS_RECENT_LAST) > LS_SHARED &&
+			ls_recent_mean(of, LS_RECENT_BLAME) >= LS_LEAST / 2 * step_s &&
 			ls_view_finding_of(e, &e->workers[j->slots[slot]]) == NULL)
 			list[n++] = (struct view_sorted){ .index = slot,
 				.key = of->sum[LS_RECENT_LAST] };
@@ -211,14 +211,14 @@ view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 	for (size_t i = 0; i < n; i++) {
 		const struct ls_worker_info *who =
 			&e->workers[j->slots[list[i].index]].info;
-		struct ls_recent_means m =
-			ls_recent_means(&j->recent->of[list[i].index]);
+		const struct ls_recent *of = &j->recent->of[list[i].index];
 
 		ls_json_append(&suspects,
 			json_pack("{s:s, s:i, s:o, s:o}", "host", who->host, "rank",
 				(int)who->rank, "blame_s",
-				ls_json_real(m.of[LS_RECENT_BLAME]), "slowest_ratio",
-				ls_json_number(m.of[LS_RECENT_LAST], 3)));
+				ls_json_real(ls_recent_mean(of, LS_RECENT_BLAME)),
+				"slowest_ratio",
+				ls_json_number(ls_recent_mean(of, LS_RECENT_LAST), 3)));
 	}
 	return suspects;
 }
@@ -243,7 +243,7 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		"s:s?}",
 		"id", j->name, "state", state, "asynchronous", (int)j->replica.on,
 		"attempt", (int)j->attempt, "slices", (json_int_t)j->slices.count,
-		"hosts", (json_int_t)ls_job_hosts(e, j), "workers",
+		"hosts", (json_int_t)ls_job_hosts(e, j, NULL, 0), "workers",
 		(json_int_t)j->count, "workers_expected",
 		j->world > 0 ? json_integer(j->world) : json_null(), "chips",
 		chips > 0 ? json_integer(chips) : json_null(), "step",
@@ -378,7 +378,7 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	static const char *const states[] = { "reporting", "silent", "ended",
 		"crashed" };
 	const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
-	struct ls_recent_means m = ls_recent_means(&j->recent->of[slot]);
+	const struct ls_recent *of = &j->recent->of[slot];
 	json_t *doc = json_pack(
 		"{s:s, s:s, s:s, s:i, s:i, s:s, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, "
 		"s:o, s:o, s:o, s:o, s:o, s:I, s:s}",
@@ -389,14 +389,15 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 		"finding", ls_view_finding_of(e, w), "last_seen_at",
 		ls_json_time(w->seen_us), "live", view_live(w, now_us), "counters",
 		view_counters(e, w, now_us), "step_time_s",
-		ls_json_real(m.of[LS_RECENT_STEP]), "own_s",
-		ls_json_real(m.of[LS_RECENT_OWN]), "wait_s",
-		ls_json_real(m.of[LS_RECENT_WAIT]), "input_wait_s",
-		ls_json_real(m.of[LS_RECENT_INPUT]), "lateness_s",
-		ls_json_real(m.of[LS_RECENT_LATE]), "blame_s",
-		ls_json_real(m.of[LS_RECENT_BLAME]), "slowest_ratio",
-		ls_json_number(m.of[LS_RECENT_LAST], 3), "gaps", (json_int_t)w->gaps,
-		"step_source", ls_step_source_name(w->info.step_source));
+		ls_json_real(ls_recent_mean(of, LS_RECENT_STEP)), "own_s",
+		ls_json_real(ls_recent_mean(of, LS_RECENT_OWN)), "wait_s",
+		ls_json_real(ls_recent_mean(of, LS_RECENT_WAIT)), "input_wait_s",
+		ls_json_real(ls_recent_mean(of, LS_RECENT_INPUT)), "lateness_s",
+		ls_json_real(ls_recent_mean(of, LS_RECENT_LATE)), "blame_s",
+		ls_json_real(ls_recent_mean(of, LS_RECENT_BLAME)), "slowest_ratio",
+		ls_json_number(ls_recent_mean(of, LS_RECENT_LAST), 3), "gaps",
+		(json_int_t)w->gaps, "step_source",
+		ls_step_source_name(w->info.step_source));
 
 	if (w->info.owner != 0 && ls_job_is_contested(e, j, w))
 		ls_json_set(&doc, "uid", json_integer((json_int_t)w->info.owner - 1));
@@ -428,20 +429,7 @@ view_hosts_key(const struct ls_engine_worker *w, const struct ls_recent *of,
 	if (sort == LS_VIEW_BY_HOST)
 		return 0; /* by the name itself */
 	return sort == LS_VIEW_BY_STATE ? (double)w->state
-					: ls_recent_means(of).of[kinds[sort]];
-}
-
-/* By name, or the nearest to a finding and the greatest key first; equal ones as they
- * were. */
-static int
-view_hosts_compare(const void *a, const void *b)
-{
-	const struct view_sorted *x = a, *y = b;
-	int by_name = x->name != NULL ? strverscmp(y->name, x->name) : 0;
-
-	if (by_name != 0)
-		return x->ascending ? -by_name : by_name;
-	return view_compare(a, b);
+					: ls_recent_mean(of, kinds[sort]);
 }
 
 static struct view_sorted
@@ -463,28 +451,6 @@ view_hosts_place(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 		.name = ask->sort == LS_VIEW_BY_HOST ? w->info.host : NULL,
 		.ascending = !ask->descending,
 	};
-}
-
-/* Puts the first `limit` of n in order, without ordering the rest; returns how many. */
-static size_t
-view_hosts_first(struct view_sorted *order, size_t n, size_t limit)
-{
-	size_t kept = 0, i;
-	bool full = false; /* order[limit - 1] is the last of the first so far */
-
-	for (i = 0; i < n; i++) {
-		if (full && view_hosts_compare(&order[limit - 1], &order[i]) < 0)
-			continue;
-		order[kept++] = order[i];
-		if (kept < 2 * limit)
-			continue;
-		qsort(order, kept, sizeof(*order), view_hosts_compare);
-		kept = limit;
-		full = true;
-	}
-	if (kept > 1)
-		qsort(order, kept, sizeof(*order), view_hosts_compare);
-	return kept < limit ? kept : limit;
 }
 
 int
@@ -512,10 +478,9 @@ ls_view_hosts(const struct ls_engine *e, const char *job,
 		count++;
 		order[n] = view_hosts_place(e, j, i, ask);
 		n += ask->after == 0 ||
-			(ask->after <= j->count &&
-				view_hosts_compare(&begin, &order[n]) < 0);
+			(ask->after <= j->count && view_compare(&begin, &order[n]) < 0);
 	}
-	n = view_hosts_first(order, n, ask->limit + 1);
+	qsort(order, n, sizeof(*order), view_compare);
 	items = json_array();
 	for (i = 0; i < n && i < ask->limit; i++)
 		ls_ignore(json_array_append_new(items,

@@ -118,17 +118,11 @@ ls_counters_put(struct ls_counters *c, int64_t t_us, size_t count,
 static size_t
 counters_until(const struct ls_counters *c, int64_t t_us)
 {
-	size_t lo = 0, hi = c->count;
+	size_t n = c->count;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (c->t_us[counters_at(c, mid)] <= t_us)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	while (n > 0 && c->t_us[counters_at(c, n - 1)] > t_us)
+		n--; /* it is asked of the newest, mostly */
+	return n;
 }
 
 double

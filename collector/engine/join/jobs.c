@@ -73,22 +73,6 @@ ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
 }
 
 size_t
-ls_job_hosts(const struct ls_engine *e, const struct ls_job *j)
-{
-	bool *seen = calloc(e->host_count + 1, sizeof(*seen));
-	size_t n = 0;
-
-	for (size_t i = 0; i < j->count && seen != NULL; i++) {
-		bool *host = &seen[e->workers[j->slots[i]].host];
-
-		n += !*host;
-		*host = true;
-	}
-	free(seen);
-	return n;
-}
-
-size_t
 ls_job_neighbours(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w)
 {
@@ -122,18 +106,35 @@ ls_job_rank(const struct ls_engine *e, const struct ls_job *j, int32_t rank)
 }
 
 static int
-job_compare_ranks(const void *a, const void *b)
+job_compare(const void *a, const void *b)
 {
-	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
 	return (x > y) - (x < y);
 }
 
 void
-ls_job_sort_ranks(int32_t *ranks, size_t n)
+ls_job_sort(uint32_t *numbers, size_t n)
 {
 	if (n > 1)
-		qsort(ranks, n, sizeof(*ranks), job_compare_ranks);
+		qsort(numbers, n, sizeof(*numbers), job_compare);
+}
+
+size_t
+ls_job_hosts(const struct ls_engine *e, const struct ls_job *j, const uint32_t *of,
+	uint32_t group)
+{
+	uint32_t *host = j->room.index;
+	size_t n = 0, once = 0;
+
+	for (size_t i = 0; i < j->count; i++)
+		if (of == NULL || of[i] == group)
+			host[n++] = e->workers[j->slots[i]].host;
+	ls_job_sort(host, n);
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || host[i] != host[i - 1])
+			host[once++] = host[i];
+	return once;
 }
 
 bool

@@ -76,49 +76,30 @@ lies_render_host(const struct ls_engine_host *h, uint64_t count)
 		"reasons", reasons);
 }
 
-/* The hosts of the job that lie, each once, worst first; returns how many. */
-static size_t
-lies_sort(const struct ls_engine *e, const struct ls_job *j, struct lies_sorted *list)
-{
-	size_t n = 0, kept = 0;
-
-	for (size_t i = 0; i < j->count; i++) {
-		uint32_t host = e->workers[j->slots[i]].host;
-		uint64_t count = lies_of(&e->hosts[host]);
-
-		if (count > 0)
-			list[n++] = (struct lies_sorted){ count, host };
-	}
-	if (n > 1)
-		qsort(list, n, sizeof(*list), lies_compare);
-	/* several workers of one host stand side by side */
-	for (size_t i = 0; i < n; i++)
-		if (i == 0 || list[i].host != list[kept - 1].host)
-			list[kept++] = list[i];
-	return kept;
-}
-
 json_t *
 ls_lies_render(const struct ls_engine *e, const struct ls_job *j)
 {
 	struct lies_sorted *list = malloc((j->count + 1) * sizeof(*list));
 	json_t *hosts = json_array();
+	size_t n = ls_job_hosts(e, j, NULL, 0), lie = 0;
 	uint64_t sum = 0;
-	size_t n;
 
 	if (list == NULL || hosts == NULL) {
 		free(list);
 		json_decref(hosts);
 		return NULL;
 	}
-	n = lies_sort(e, j, list);
 	for (size_t i = 0; i < n; i++) {
-		sum += list[i].count;
-		if (i < LS_LIARS_SHOWN)
-			ls_ignore(json_array_append_new(hosts,
-				lies_render_host(&e->hosts[list[i].host],
-					list[i].count)));
+		uint32_t host = j->room.index[i];
+
+		list[lie] = (struct lies_sorted){ lies_of(&e->hosts[host]), host };
+		sum += list[lie].count;
+		lie += list[lie].count > 0;
 	}
+	qsort(list, lie, sizeof(*list), lies_compare); /* worst first */
+	for (size_t i = 0; i < lie && i < LS_LIARS_SHOWN; i++)
+		ls_ignore(json_array_append_new(hosts,
+			lies_render_host(&e->hosts[list[i].host], list[i].count)));
 	free(list);
 	return json_pack("{s:I, s:o}", "count", (json_int_t)sum, "hosts", hosts);
 }

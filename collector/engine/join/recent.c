@@ -67,18 +67,17 @@ ls_recent_forget(const struct ls_job *j)
 	t->first++;
 }
 
-struct ls_recent_means
-ls_recent_means(const struct ls_recent *of)
+double
+ls_recent_mean(const struct ls_recent *of, enum ls_recent_kind kind)
 {
-	const uint32_t *steps = of->steps;
-	struct ls_recent_means m;
+	uint32_t known = of->steps[kind], steps = known;
 
-	for (size_t k = 0; k < LS_RECENT_KINDS; k++)
-		m.of[k] = steps[k] == 0 ? NAN : of->sum[k] / steps[k];
-	m.of[LS_RECENT_LAST] = 2 * steps[LS_RECENT_LAST] < steps[LS_RECENT_STEP]
-		? NAN
-		: of->sum[LS_RECENT_LAST] / steps[LS_RECENT_STEP];
-	if (m.of[LS_RECENT_BLAME] < 0)
-		m.of[LS_RECENT_BLAME] = 0;
-	return m;
+	if (kind == LS_RECENT_LAST) /* known of most of its steps */
+		steps = 2 * known < of->steps[LS_RECENT_STEP]
+			? 0
+			: of->steps[LS_RECENT_STEP];
+	if (steps == 0)
+		return NAN;
+	return kind == LS_RECENT_BLAME ? fmax(of->sum[kind] / steps, 0)
+				       : of->sum[kind] / steps;
 }

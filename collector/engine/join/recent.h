@@ -41,11 +41,6 @@ struct ls_recent_table {
 	struct ls_recent of[];
 };
 
-/* Means; NaN: not known. That of LAST is a share of its steps. */
-struct ls_recent_means {
-	double of[LS_RECENT_KINDS];
-};
-
 struct ls_job;
 
 /* Brings the sums of a job up to date by the rows that have come and gone. */
@@ -54,7 +49,7 @@ void ls_recent_rows(const struct ls_job *j);
 /* The oldest live row goes: out of the sums, if it is in them. */
 void ls_recent_forget(const struct ls_job *j);
 
-/* Means of one worker. */
-struct ls_recent_means ls_recent_means(const struct ls_recent *of);
+/* Mean of one worker; NaN: not known. That of LAST is a share of its steps. */
+double ls_recent_mean(const struct ls_recent *of, enum ls_recent_kind kind);
 
 #endif

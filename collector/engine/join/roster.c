@@ -92,7 +92,7 @@ roster_reset_job(struct ls_job *j)
 	ls_stages_fini(&j->compare);
 	free(j->live);
 	j->live = NULL;
-	j->live_capacity = j->live_count = j->live_head = 0;
+	j->live_count = j->live_head = 0;
 	j->count = 0;
 	j->world = j->world_least = j->rank_most = 0;
 	j->gone = j->twins = 0;
@@ -297,44 +297,44 @@ roster_reserve_slot(struct ls_job *j)
 	return 0;
 }
 
-/* The number of a group; there are never more of them than workers. */
+/* Puts a slot into the group of this name, new or known; there are never more of them than workers. */
 static int
-roster_group(struct ls_job_groups *g, const char *name, uint32_t *ret_number)
+roster_group(struct ls_job_groups *g, uint32_t slot, const char *name)
 {
 	uint32_t hash = ls_index_hash_text(name), at;
 	size_t walk = 0;
-	int rc;
 
-	while ((at = ls_index_next(&g->index, hash, &walk)) != LS_INDEX_NONE) {
-		if (strcmp(g->names[at], name) == 0) {
-			*ret_number = at;
-			return 0;
-		}
+	do
+		at = ls_index_next(&g->index, hash, &walk);
+	while (at != LS_INDEX_NONE && strcmp(g->names[at], name) != 0);
+	if (at == LS_INDEX_NONE) {
+		int rc = ls_index_put(&g->index, hash, g->count);
+
+		if (rc != 0)
+			return rc;
+		at = g->count++;
+		memcpy(g->names[at], name, strlen(name) + 1);
 	}
-	rc = ls_index_put(&g->index, hash, g->count);
-	if (rc != 0)
-		return rc;
-	memcpy(g->names[g->count], name, strlen(name) + 1);
-	*ret_number = g->count++;
+	g->of[slot] = at;
 	return 0;
 }
 
 /* The same of a name that need not be told. */
 static int
-roster_place(struct ls_job_groups *g, const char *name, uint32_t *ret_number)
+roster_place(struct ls_job_groups *g, uint32_t slot, const char *name)
 {
-	*ret_number = LS_GROUP_NO;
-	return name[0] == '\0' ? 0 : roster_group(g, name, ret_number);
+	g->of[slot] = LS_GROUP_NO;
+	return name[0] == '\0' ? 0 : roster_group(g, slot, name);
 }
 
 /* The same of the stage that a role belongs to. */
 static int
-roster_stage(struct ls_job_groups *g, const char *role, uint32_t *ret_number)
+roster_stage(struct ls_job_groups *g, uint32_t slot, const char *role)
 {
 	char name[LS_JOB_GROUP_NAME_BYTES];
 
 	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(role, "-"), role);
-	return roster_group(g, name, ret_number);
+	return roster_group(g, slot, name);
 }
 
 /* Whose place a worker of this rank takes: its own; else that of one on another host that
@@ -384,8 +384,7 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	int64_t now_us, struct ls_engine_worker **ret_worker)
 {
 	struct ls_engine_worker *w;
-	uint32_t host, role = 0, slice = 0, rack = 0, shard = 0, stage = 0, position,
-		       slot = (uint32_t)j->count;
+	uint32_t host, position, slot = (uint32_t)j->count;
 	int rc = ls_engine_host(e, info->host, now_us, &host);
 
 	if (rc == 0 && e->hosts[host].workers >= LS_HOST_WORKERS_MAX)
@@ -397,15 +396,15 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	if (rc == 0)
 		rc = ls_scales_reserve(&j->scales, j->count + 1);
 	if (rc == 0)
-		rc = roster_group(&j->roles, info->role, &role);
+		rc = roster_group(&j->roles, slot, info->role);
 	if (rc == 0)
-		rc = roster_group(&j->slices, info->slice, &slice);
+		rc = roster_group(&j->slices, slot, info->slice);
 	if (rc == 0)
-		rc = roster_place(&j->racks, info->rack, &rack);
+		rc = roster_place(&j->racks, slot, info->rack);
 	if (rc == 0)
-		rc = roster_place(&j->shards, info->shard, &shard);
+		rc = roster_place(&j->shards, slot, info->shard);
 	if (rc == 0)
-		rc = roster_stage(&j->stages, info->role, &stage);
+		rc = roster_stage(&j->stages, slot, info->role);
 	if (rc == 0)
 		rc = ls_detect_reserve_slices(&j->detect, j->slices.count);
 	if (rc == 0)
@@ -431,11 +430,6 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 		return rc;
 	}
 	j->slots[slot] = position;
-	j->roles.of[slot] = role;
-	j->slices.of[slot] = slice;
-	j->racks.of[slot] = rack;
-	j->shards.of[slot] = shard;
-	j->stages.of[slot] = stage;
 	j->count++;
 	e->hosts[host].workers++;
 	e->unheard++;

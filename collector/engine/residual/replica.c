@@ -140,21 +140,12 @@ replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 {
 	struct ls_replica r = { .on = on, .turns = j->replica.turns + 1 };
 	double step_s = j->detect.step_s;
-	struct ls_detect fresh = { 0 };
 
 	while (step_s > (double)(1u << r.width_log2) &&
 		r.width_log2 < LS_WINDOW_LOG2_MAX)
 		r.width_log2++;
-	if (ls_detect_reserve(&fresh, j->count) != 0 ||
-		ls_detect_reserve_slices(&fresh, j->slices.count) != 0) {
-		ls_detect_fini(&fresh);
-		j->replica.rows = 0; /* no memory: the next rows may say so again */
-		return;
-	}
-	ls_detect_fini(&j->detect);
-	j->detect = fresh;
-	j->pulse = (struct ls_pulse){ 0 };
-	j->hang = (struct ls_hang){ 0 };
+	ls_job_relearn(j);
+	j->detect.ready = false; /* by another residual */
 	replica_drop_rows(j);
 	ls_replica_fini(&j->replica);
 	j->replica = r;
@@ -162,8 +153,6 @@ replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 	j->steps.last_closed =
 		on ? ls_window_at(now_us < 0 ? 0 : now_us, r.width_log2) : 0;
 	for (uint32_t i = 0; i < j->count; i++) {
-		ls_scales_reset_worker(&j->scales, i);
-		ls_rhythm_reset_worker(&j->rhythm, i);
 		e->workers[j->slots[i]].missed = 0;
 		e->workers[j->slots[i]].window = 0;
 	}
@@ -427,16 +416,11 @@ ls_replica_cost(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 {
 	int32_t own = e->workers[j->slots[slot]].info.chips;
 	double slower = j->detect.step_s > 0 ? g->gap_s / j->detect.step_s : 0;
-	double lost;
+	double lost = 1 - 1 / (1 + slower);
 
 	f->replica = true;
 	f->before_s = NAN; /* it depends on the load */
-	f->step_s = g->step_s;
-	f->without_s = f->step_s / (1 + slower);
-	f->blame_s = f->step_s - f->without_s;
-	f->slowdown = 1 + slower;
-	lost = 1 - 1 / f->slowdown;
-	f->chips = ls_job_chips(e, j);
+	ls_findings_price(e, j, f, g->step_s, g->step_s * lost);
 	f->share = f->chips > 0 ? (double)own / f->chips : 1 / (double)j->count;
 	f->chips_lost = own * lost;
 	f->severity = ls_finding_severity(1 / (1 - f->share * lost));

@@ -25,6 +25,8 @@ stats_part(double *v, size_t n, double pivot, bool with_equal)
 	return less;
 }
 
+static double stats_select(double *v, size_t n, size_t k);
+
 /* A value that is a little beyond the k-th smallest of many, seen from the nearer end,
  * most likely. */
 static double
@@ -33,18 +35,14 @@ stats_pivot(const double *v, size_t n, size_t k)
 	double sample[STATS_SAMPLE];
 	size_t at = k * STATS_SAMPLE / n;
 
-	for (size_t i = 0; i < STATS_SAMPLE; i++) {
-		double x = v[i * n / STATS_SAMPLE];
-		size_t j = i;
-
-		for (; j > 0 && sample[j - 1] > x; j--)
-			sample[j] = sample[j - 1];
-		sample[j] = x;
-	}
+	for (size_t i = 0; i < STATS_SAMPLE; i++)
+		sample[i] = v[i * n / STATS_SAMPLE];
 	if (2 * k < n)
-		return sample[at + STATS_MARGIN < STATS_SAMPLE ? at + STATS_MARGIN
-							       : STATS_SAMPLE - 1];
-	return sample[at > STATS_MARGIN ? at - STATS_MARGIN : 0];
+		at = at + STATS_MARGIN < STATS_SAMPLE ? at + STATS_MARGIN
+						      : STATS_SAMPLE - 1;
+	else
+		at = at > STATS_MARGIN ? at - STATS_MARGIN : 0;
+	return stats_select(sample, STATS_SAMPLE, at);
 }
 
 /*
@@ -76,51 +74,21 @@ stats_select(double *v, size_t n, size_t k)
 	return v[k];
 }
 
-/* The q-quantile of values of which those before `from` are the smallest. */
-static double
-stats_quantile_from(double *v, size_t n, double q, size_t from)
+double
+ls_stats_quantile(double *v, size_t n, double q)
 {
 	double at = q * (double)(n - 1), lower, upper;
-	size_t k = (size_t)at;
+	size_t k = n == 0 ? 0 : (size_t)at;
 
-	lower = stats_select(v + from, n - from, k - from);
+	if (n == 0)
+		return NAN;
+	lower = stats_select(v, n, k);
 	if (k + 1 >= n)
 		return lower;
 	upper = v[k + 1]; /* none behind k is less than it */
 	for (size_t i = k + 2; i < n; i++)
 		upper = v[i] < upper ? v[i] : upper;
 	return lower + (at - floor(at)) * (upper - lower);
-}
-
-double
-ls_stats_quantile(double *v, size_t n, double q)
-{
-	return n == 0 ? NAN : stats_quantile_from(v, n, q, 0);
-}
-
-void
-ls_stats_spread(double *v, size_t n, const double *q, size_t quantiles,
-	double *ret_quantiles, struct ls_stats_spread *ret_spread)
-{
-	double first = n > 0 ? v[0] : NAN, sum = 0;
-	struct ls_stats_spread s = { .min = first, .max = first };
-	size_t from = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		s.min = v[i] < s.min ? v[i] : s.min;
-		s.max = v[i] > s.max ? v[i] : s.max;
-		sum += v[i];
-	}
-	s.mean = sum / (double)n; /* NaN of none */
-	for (size_t i = 0; i < quantiles; i++) {
-		size_t k = n == 0 ? 0 : (size_t)(q[i] * (double)(n - 1));
-
-		/* what was found leaves less to look at */
-		from = k < from ? 0 : from;
-		ret_quantiles[i] = n == 0 ? NAN : stats_quantile_from(v, n, q[i], from);
-		from = k;
-	}
-	*ret_spread = s;
 }
 
 size_t

@@ -33,16 +33,6 @@ double ls_stats_median(double *v, size_t n);
 double ls_stats_quantile(double *v, size_t n, double q);
 
 /*
- * Several quantiles of v at once, each as ls_stats_quantile tells it, and what else
- * there is of it; fastest in ascending order. v is reordered. NaN of none.
- */
-struct ls_stats_spread {
-	double min, max, mean;
-};
-void ls_stats_spread(double *v, size_t n, const double *q, size_t quantiles,
-	double *ret_quantiles, struct ls_stats_spread *ret_spread);
-
-/*
  * What the median of the others needs to know of n values, n >= 2; v is reordered.
  * Below, at and above the middle: of an even number, two of them are the middle.
  */

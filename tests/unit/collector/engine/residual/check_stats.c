@@ -61,66 +61,6 @@ LS_CASE(all);
 
 enum { MANY = 4000 };
 
-/* What a spread says must be what is told one by one. */
-static void
-spread_is_right(const double *v, size_t n)
-{
-	static const double q[] = { 0.1, 0.5, 0.9, 0, 1 };
-	static double copy[MANY];
-	struct ls_stats_spread spread;
-	double got[5], sum = 0, min = n > 0 ? v[0] : NAN, max = min;
-
-	for (size_t i = 0; i < n; i++) {
-		sum += v[i];
-		min = fmin(min, v[i]);
-		max = fmax(max, v[i]);
-	}
-	memcpy(copy, v, n * sizeof(*v));
-	ls_stats_spread(copy, n, q, 5, got, &spread);
-	memcpy(copy, v, n * sizeof(*v));
-	plain_sort(copy, n);
-	for (size_t i = 0; i < 5; i++) {
-		double want = ls_stats_quantile(copy, n, q[i]);
-
-		ck_assert_mem_eq(&got[i], &want, sizeof(want));
-	}
-	if (n == 0) {
-		ck_assert(isnan(spread.min) && isnan(spread.max) && isnan(spread.mean));
-		return;
-	}
-	ck_assert_double_eq(spread.min, min);
-	ck_assert_double_eq(spread.max, max);
-	if (isfinite(sum))
-		ck_assert_double_le(fabs(spread.mean - sum / (double)n),
-			1e-9 * (fabs(min) + fabs(max)));
-}
-
-LS_TEST(all, a_spread_is_its_quantiles_one_by_one)
-{
-	static const size_t sizes[] = { 0, 1, 2, 5, 255, 256, 257, 1023, MANY };
-	static double v[MANY];
-	uint64_t state = 23;
-
-	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
-		for (unsigned kind = 0; kind < 7; kind++) {
-			size_t n = sizes[s];
-
-			fill(v, n, &state, kind == 0 ? 1 : kind == 1 ? 3 : 1u << 30);
-			for (size_t i = 0; i < n && kind > 2; i++)
-				v[i] = kind == 3    ? exp(v[i] / 4e7)
-					: kind == 4 ? v[i] * 1e-318
-						    : v[i] * 1e-9;
-			if (n > 1 && kind == 5)
-				v[n / 2] = 1e300; /* all others are in one bin */
-			if (n > 1 && kind == 6) {
-				v[0] = 1.7e308;
-				/* their distance is beyond all doubles */
-				v[1] = -1.7e308;
-			}
-			spread_is_right(v, n);
-		}
-}
-
 LS_TEST(all, median_is_that_of_the_sorted)
 {
 	double v[SIZES];
