@@ -92,7 +92,8 @@ ls_detect_reset(struct ls_detect *d)
 	*d = fresh;
 }
 
-/* A worker's part in what is the worst of all suspected ones. */
+/* Keeps the two suspected workers of the greatest mean excess: this one after the
+ * others. */
 static void
 detect_worst(struct ls_detect *d, size_t slot, struct ls_detect_worst *worst)
 {
@@ -106,18 +107,28 @@ detect_worst(struct ls_detect *d, size_t slot, struct ls_detect_worst *worst)
 	mean_s = ch->ep.excess_s / (double)ch->ep.steps;
 	worst->own_s =
 		fmax(worst->own_s, fmin(mean_s, ch->ep.own_s / (double)ch->ep.steps));
-	worst->mean_s = fmax(worst->mean_s, mean_s);
+	if (mean_s > worst->mean_s[0]) {
+		worst->slot[1] = worst->slot[0];
+		worst->mean_s[1] = worst->mean_s[0];
+		worst->slot[0] = slot;
+		worst->mean_s[0] = mean_s;
+	} else if (mean_s > worst->mean_s[1]) {
+		worst->slot[1] = slot;
+		worst->mean_s[1] = mean_s;
+	}
 }
 
 /* Does something besides the residual itself say that this worker holds the others up?
  */
 static bool
-detect_evidence(const struct ls_detect *d, const struct ls_episode *ep)
+detect_evidence(const struct ls_detect *d, size_t slot, const struct ls_episode *ep)
 {
 	double n = (double)ep->steps, grown = 0, best;
+	double other_s = d->worst.mean_s[d->worst.slot[0] == slot];
 
-	/* The step time grew with it, and communication does not explain that. */
-	if (!isnan(ep->before_s) &&
+	/* The step time grew with it, and neither communication nor a worse worker
+	 * explains that. */
+	if (!isnan(ep->before_s) && other_s < ep->excess_s / n &&
 		d->net[0].channel[LS_DETECT_CHRONIC].c < LS_HALF * LS_DETECT_FINDING)
 		grown = fmin(d->step_s - ep->before_s, ep->excess_s / n);
 	/* Its own work grew and it waits less than before (in wait mode that is the
@@ -229,7 +240,7 @@ detect_shift(struct ls_detect *d, size_t slot, const struct ls_blame *r, double 
 	if (ls_detect_relax(d, ch, suspect, LS_DETECT_CLEAR_STEPS) &&
 		detect_is_slow(d, slot) &&
 		ch->ep.excess_s >= LS_DETECT_LEAST_S * (double)ch->ep.steps &&
-		detect_evidence(d, &ch->ep)) {
+		detect_evidence(d, slot, &ch->ep)) {
 		ls_detect_set_level(d, ch, LS_LEVEL_FINDING);
 		detect_began(d, slot, &ch->ep);
 	} else if (w->said && ch->level == LS_LEVEL_FINDING && !ch->ep.gradual &&
@@ -413,7 +424,7 @@ void
 ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals)
 {
-	struct ls_detect_worst worst = { 0 };
+	struct ls_detect_worst worst = { .slot = { SIZE_MAX, SIZE_MAX } };
 	struct detect_before before;
 	size_t changes = 0;
 	bool late = false;

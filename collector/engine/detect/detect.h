@@ -190,9 +190,12 @@ struct ls_detect_net {
 	double send_s; /* what it took longer while it was suspected */
 };
 
-/* Of suspected workers: the greatest mean excess, and the most of one that own work explains. */
+/* Suspected workers of the greatest mean excess; SIZE_MAX = none. */
 struct ls_detect_worst {
-	double mean_s, own_s;
+	size_t slot[2];
+	double mean_s[2];
+	/* most of such an excess that one's own work explains */
+	double own_s;
 };
 
 struct ls_detect {
