@@ -664,7 +664,8 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 			s->named[slot] = 0;
 			scales_row(s, LS_SCALES_TURNED)[slot] = (float)s->units;
 		}
-		if ((s->named[slot] & bit) != 0 || !((double)now[slot] > LS_LEAST * LS_QUARTER))
+		if ((s->named[slot] & bit) != 0 ||
+			!((double)now[slot] > LS_LEAST * LS_QUARTER))
 			continue;
 		row = scales_test(s, length, list, m, slot, &peers);
 		if (row == LS_SCALES_ROWS)
