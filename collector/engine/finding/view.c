@@ -453,6 +453,28 @@ view_hosts_place(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	};
 }
 
+/* Puts the first `limit` of n in order, without ordering the rest; returns how many. */
+static size_t
+view_hosts_first(struct view_sorted *order, size_t n, size_t limit)
+{
+	size_t kept = 0, i;
+	bool full = false; /* order[limit - 1] is the last of the first so far */
+
+	for (i = 0; i < n; i++) {
+		if (full && view_compare(&order[limit - 1], &order[i]) < 0)
+			continue;
+		order[kept++] = order[i];
+		if (kept < 2 * limit)
+			continue;
+		qsort(order, kept, sizeof(*order), view_compare);
+		kept = limit;
+		full = true;
+	}
+	if (kept > 1)
+		qsort(order, kept, sizeof(*order), view_compare);
+	return kept < limit ? kept : limit;
+}
+
 int
 ls_view_hosts(const struct ls_engine *e, const char *job,
 	const struct ls_view_hosts *ask, int64_t now_us, json_t **ret_page)
@@ -480,7 +502,7 @@ ls_view_hosts(const struct ls_engine *e, const char *job,
 		n += ask->after == 0 ||
 			(ask->after <= j->count && view_compare(&begin, &order[n]) < 0);
 	}
-	qsort(order, n, sizeof(*order), view_compare);
+	n = view_hosts_first(order, n, ask->limit + 1);
 	items = json_array();
 	for (i = 0; i < n && i < ask->limit; i++)
 		ls_ignore(json_array_append_new(items,
