@@ -614,16 +614,17 @@ ls_scales_began(const struct ls_scales *s, size_t slot)
 
 	while (length > 1 && (s->named[slot] & 1u << length) == 0)
 		length--;
-	/* as long a time before it as it has lasted, in windows as short as are kept of that */
-	past = scales_past(s, length);
+	/* as long a time before it as it has lasted, in windows as short as are kept of that, or of all */
 	looked = 2 * (scales_lasted(s, length, slot) + 1);
-	looked = looked < past ? looked : past;
-	while (length > 1 && 2 * looked <= scales_past(s, length - 1)) {
+	while (length > 1 &&
+		(2 * looked < LS_SCALES_PAST ||
+			s->units >> (length - 1) < LS_SCALES_PAST)) {
 		looked *= 2;
 		length--;
 	}
-	if (looked < LS_ONSET_MIN && LS_ONSET_MIN <= scales_past(s, length))
-		looked = LS_ONSET_MIN;
+	looked = looked < LS_ONSET_MIN ? LS_ONSET_MIN : looked;
+	past = scales_past(s, length);
+	looked = looked < past ? looked : past;
 	for (uint64_t k = looked; k-- > 0;)
 		if (!isnan(scales_window(s, length, k)[slot]))
 			v[n++] = (double)scales_window(s, length, k)[slot];
