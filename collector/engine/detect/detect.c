@@ -245,10 +245,12 @@ detect_shift(struct ls_detect *d, size_t slot, const struct ls_blame *r, double 
 		detect_began(d, slot, &ch->ep);
 	} else if (w->said && ch->level == LS_LEVEL_FINDING && !ch->ep.gradual &&
 		(ch->ep.steps & (ch->ep.steps - 1)) == 0) {
-		/* twice as many steps: do they show that it was the begin of a drift? */
+		/* twice as many steps: do they show that it was a drift, which began earlier? */
 		again = ch->ep;
 		detect_began(d, slot, &again);
-		if (again.gradual)
+		if (again.gradual &&
+			again.start_step - again.lasted <=
+				ch->ep.start_step - ch->ep.lasted)
 			ch->ep = again;
 	}
 }

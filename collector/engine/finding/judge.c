@@ -126,9 +126,9 @@ judge_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding 
 {
 	/* NaN: not known; of one slow from the start, too */
 	double before_s = f->born ? NAN : ep->before_s;
-	double after_s = who.net
-		? NAN
-		: ls_evidence_cost_after(e, j, who, f->accounted_step, step);
+	double after_s = who.net ? NAN
+		: f->born	 ? g->cost_s
+			  : ls_evidence_cost_after(e, j, who, f->accounted_step, step);
 	double blame_s = g->cost_s, mean_s;
 
 	f->before_s = before_s;
