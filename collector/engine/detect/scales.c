@@ -24,7 +24,9 @@
 /* a host-week, in which false findings are counted */
 #define SCALES_WEEK_S 604800.0
 
+/* whom peers leave out, if it is not one worker: nobody, or all who are named, or were in the past that is kept */
 #define SCALES_NONE SIZE_MAX
+#define SCALES_NAMED (SIZE_MAX - 1)
 
 static float *
 scales_row(const struct ls_scales *s, unsigned row)
@@ -161,10 +163,26 @@ struct scales_peers {
 	struct scales_spread in_time, jumps;
 };
 
+/* Is the newest window from before the worker was named, or from when it still was? */
+static bool
+scales_is_mixed(const struct ls_scales *s, uint64_t units, size_t slot)
+{
+	return (double)s->units - ls_scales_said(s, LS_SCALES_TURNED, slot) <
+		(double)units;
+}
+
+static bool
+scales_is_peer(const struct ls_scales *s, unsigned length, size_t slot, size_t skip)
+{
+	return skip != SCALES_NAMED ? slot != skip
+				    : s->named[slot] == 0 &&
+			!scales_is_mixed(s, (uint64_t)LS_SCALES_PAST << length, slot);
+}
+
 /* Of a row over list[m] but skip; clipped at some spreads, of now or as given. */
 static struct scales_middle
-scales_middle(struct ls_scales *s, unsigned row, const uint32_t *list, size_t m,
-	size_t skip, double spread)
+scales_middle(struct ls_scales *s, unsigned length, unsigned row, const uint32_t *list,
+	size_t m, size_t skip, double spread)
 {
 	const float *of = scales_row(s, row);
 	struct scales_middle p = { 0 };
@@ -172,7 +190,7 @@ scales_middle(struct ls_scales *s, unsigned row, const uint32_t *list, size_t m,
 	size_t n = 0;
 
 	for (size_t i = 0; i < m; i++)
-		if (list[i] != skip && !isnan(of[list[i]]))
+		if (scales_is_peer(s, length, list[i], skip) && !isnan(of[list[i]]))
 			s->scratch[n++] = (double)of[list[i]];
 	p.middle = ls_stats_median(s->scratch, n);
 	limit = LS_SIGMAS *
@@ -241,7 +259,7 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 
 	for (size_t i = 0; i < m; i += stride) {
 		peer[n] = scales_sums(s, length, list[i], jump, 1, INFINITY);
-		n += list[i] != skip && peer[n].n > 0;
+		n += scales_is_peer(s, length, list[i], skip) && peer[n].n > 0;
 	}
 	for (size_t k = 0; n > 2 && k * LS_SIXTEENTH < n; k++)
 		scales_leave_out(peer, n--);
@@ -319,12 +337,13 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 			p.in_time.windows = fmin(shorter.windows, LS_ONSET_MIN);
 		}
 	}
-	p.change = scales_middle(s, LS_SCALES_CHANGE, list, m, skip,
+	p.change = scales_middle(s, length, LS_SCALES_CHANGE, list, m, skip,
 		fmax(p.in_time.sigma, SCALES_FLOOR));
-	p.level = scales_middle(s, LS_SCALES_NOW, list, m, skip, LS_LEAST);
-	p.since = scales_middle(s, LS_SCALES_SINCE, list, m, skip, LS_HALF * LS_LEAST);
+	p.level = scales_middle(s, length, LS_SCALES_NOW, list, m, skip, LS_LEAST);
+	p.since = scales_middle(s, length, LS_SCALES_SINCE, list, m, skip,
+		LS_HALF * LS_LEAST);
 	p.jumps = scales_in_time(s, length - 1, list, m, skip, true);
-	p.jump = scales_middle(s, LS_SCALES_JUMP, list, m, skip,
+	p.jump = scales_middle(s, length, LS_SCALES_JUMP, list, m, skip,
 		fmax(p.jumps.sigma, SCALES_FLOOR));
 	return p;
 }
@@ -359,14 +378,6 @@ scales_is_structure(const struct ls_scales *s, const uint32_t *list, size_t m,
 	return scales_others(list, m, slot, excess * LS_HALF, scales_row(s, row)) + 1 >=
 		fmax((double)m / LS_SIXTEENTH,
 			fmin(LS_MANY, LS_QUARTER * (double)m + 1));
-}
-
-/* Is the newest window from before the worker was named, or from when it still was? */
-static bool
-scales_is_mixed(const struct ls_scales *s, uint64_t units, size_t slot)
-{
-	return (double)s->units - ls_scales_said(s, LS_SCALES_TURNED, slot) <
-		(double)units;
 }
 
 /* Is a window so long? Units are whole: to the nearest one. */
@@ -508,7 +519,8 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 
 /*
  * Is a named worker as before, in a window since it was named? Nearer to that than to what it was then, and as
- * far from the latter as it takes to name one: noise errs as seldom here. The longest window, and half as long a
+ * far from the latter as it takes to name one: noise errs as seldom here. What others vary by who are named, or
+ * were, is no noise. The longest window, and half as long a
  * time before it, need no more than to be nearer.
  */
 static bool
@@ -646,8 +658,8 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 	bool counts)
 {
 	const float *now = scales_row(s, LS_SCALES_NOW);
-	struct scales_peers peers = { 0 };
-	bool all = m > LS_SIXTEENTH;
+	struct scales_peers peers = { 0 }, calm = { 0 };
+	bool all = m > LS_SIXTEENTH, known = false;
 
 	if (!counts)
 		return;
@@ -661,7 +673,11 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 			continue;
 		if (!all)
 			peers = scales_measure(s, length, list, m, slot);
-		if (s->named[slot] != 0 && scales_is_over(s, length, slot, &peers)) {
+		if (s->named[slot] != 0 && !known) {
+			calm = scales_measure(s, length, list, m, SCALES_NAMED);
+			known = true;
+		}
+		if (s->named[slot] != 0 && scales_is_over(s, length, slot, &calm)) {
 			s->named[slot] = 0;
 			scales_row(s, LS_SCALES_TURNED)[slot] = (float)s->units;
 		}
