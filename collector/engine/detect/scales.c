@@ -24,9 +24,7 @@
 /* a host-week, in which false findings are counted */
 #define SCALES_WEEK_S 604800.0
 
-/* whom peers leave out, if it is not one worker: nobody, or all who are named, or were in the past that is kept */
 #define SCALES_NONE SIZE_MAX
-#define SCALES_NAMED (SIZE_MAX - 1)
 
 static float *
 scales_row(const struct ls_scales *s, unsigned row)
@@ -171,12 +169,12 @@ scales_is_mixed(const struct ls_scales *s, uint64_t units, size_t slot)
 		(double)units;
 }
 
+/* Does it tell what is usual: is it not named, nor was in the past that is kept? */
 static bool
 scales_is_peer(const struct ls_scales *s, unsigned length, size_t slot, size_t skip)
 {
-	return skip != SCALES_NAMED ? slot != skip
-				    : s->named[slot] == 0 &&
-			!scales_is_mixed(s, (uint64_t)LS_SCALES_PAST << length, slot);
+	return slot != skip && s->named[slot] == 0 &&
+		!scales_is_mixed(s, (uint64_t)LS_SCALES_PAST << length, slot);
 }
 
 /* Of a row over list[m] but skip; clipped at some spreads, of now or as given. */
@@ -519,8 +517,7 @@ scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, si
 
 /*
  * Is a named worker as before, in a window since it was named? Nearer to that than to what it was then, and as
- * far from the latter as it takes to name one: noise errs as seldom here. What others vary by who are named, or
- * were, is no noise. The longest window, and half as long a
+ * far from the latter as it takes to name one: noise errs as seldom here. The longest window, and half as long a
  * time before it, need no more than to be nearer.
  */
 static bool
@@ -658,8 +655,8 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 	bool counts)
 {
 	const float *now = scales_row(s, LS_SCALES_NOW);
-	struct scales_peers peers = { 0 }, calm = { 0 };
-	bool all = m > LS_SIXTEENTH, known = false;
+	struct scales_peers peers = { 0 };
+	bool all = m > LS_SIXTEENTH;
 
 	if (!counts)
 		return;
@@ -673,11 +670,7 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 			continue;
 		if (!all)
 			peers = scales_measure(s, length, list, m, slot);
-		if (s->named[slot] != 0 && !known) {
-			calm = scales_measure(s, length, list, m, SCALES_NAMED);
-			known = true;
-		}
-		if (s->named[slot] != 0 && scales_is_over(s, length, slot, &calm)) {
+		if (s->named[slot] != 0 && scales_is_over(s, length, slot, &peers)) {
 			s->named[slot] = 0;
 			scales_row(s, LS_SCALES_TURNED)[slot] = (float)s->units;
 		}

@@ -41,7 +41,8 @@
  * with the quarter power of the length (white noise: the half).
  * Past windows that vary alike are more alike than like what comes: they are corrected for that, as
  * an AR(1).
- * Who was never named is compared with what it varied by itself, too, shrunk to that of its peers.
+ * Who was never named is compared with what it varied by itself, too, shrunk to that of its peers. Who is named,
+ * or was in the windows that are kept, is nobody's peer: a slow rack hides no slow host.
  * It stays named until the same test says that it is as before (scales_is_over).
  * Three rules beside that:
  *   it lasts                every part of the window shows half of the excess;
