@@ -245,7 +245,7 @@ detect_shift(struct ls_detect *d, size_t slot, const struct ls_blame *r, double 
 		detect_began(d, slot, &ch->ep);
 	} else if (w->said && ch->level == LS_LEVEL_FINDING && !ch->ep.gradual &&
 		(ch->ep.steps & (ch->ep.steps - 1)) == 0) {
-		/* twice as many steps: do they show that it was a drift, which began earlier? */
+		/* twice as many steps as at the last look: do they show a drift that began earlier? */
 		again = ch->ep;
 		detect_began(d, slot, &again);
 		if (again.gradual &&

@@ -169,7 +169,7 @@ scales_is_mixed(const struct ls_scales *s, uint64_t units, size_t slot)
 		(double)units;
 }
 
-/* Does it tell what is usual: is it not named, nor was in the past that is kept? */
+/* Does a worker count as a peer? Not if it is named, or was within the windows that are kept. */
 static bool
 scales_is_peer(const struct ls_scales *s, unsigned length, size_t slot, size_t skip)
 {

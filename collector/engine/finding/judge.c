@@ -223,10 +223,8 @@ judge_since_us(const struct ls_job *j, const struct ls_episode *ep)
 	return ep->start_us - (int64_t)((double)ep->lasted * j->detect.step_s * 1e6);
 }
 
-/*
- * What was told as a step was the begin of a drift: the onset moves, this once, while the steps since then are kept. Their
- * cost is counted anew.
- */
+/* It looked like a step and was the beginning of a drift: moves the onset, once, if the steps since then are still kept, and
+ * counts their cost again. */
 static void
 judge_bend(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *f,
 	struct ls_suspect who, const struct ls_episode *ep, uint64_t step)

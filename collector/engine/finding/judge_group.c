@@ -33,8 +33,8 @@ ls_judge_group_excess(const struct ls_job *j, size_t slot)
 		: ch->ep.excess_s / (double)ch->ep.steps;
 }
 
-/* By which way the worker is one of a late group; NONE. excess_s: of each worker. Scratch of the
- * job's room is used. */
+/* By which way the worker is one of a late group; NONE. excess_s: of each worker. Workers whose slowness is
+ * told of another group do not count. Uses scratch of the job's room. */
 static enum ls_group_way
 judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot,
 	double (*excess_s)(const struct ls_job *j, size_t slot))
@@ -44,7 +44,10 @@ judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot,
 	size_t parts = 0, found;
 
 	for (size_t i = 0; i < j->count; i++) {
-		j->room.a[i] = excess_s(j, i);
+		bool told = j->detect.worker[i].way != LS_WAY_NONE &&
+			ls_judge_is_found(j, i) && !ls_job_same_group(e, j, i, slot);
+
+		j->room.a[i] = told ? NAN : excess_s(j, i);
 		j->room.index[i] = e->workers[j->slots[i]].host;
 	}
 	for (size_t k = 0; k < JUDGE_GROUP_WAYS; k++) {

@@ -19,8 +19,8 @@
 
 #include "collector/engine/engine_state.h"
 
-/* A row is about to be judged: steps without a record are not charged to any finding, nor to such ones those before
- * the first row of an attempt. */
+/* A row is about to be judged. Steps without a record are charged to no finding; steps before the first row of an attempt
+ * not to the findings above. */
 void ls_judge_life_row(struct ls_engine *e, const struct ls_job *j,
 	const struct ls_row *row);
 
