@@ -210,19 +210,28 @@ scales_past(const struct ls_scales *s, unsigned length)
 						 : LS_SCALES_PAST - 1;
 }
 
+/* A past window of one worker less what is usual of it, or less the one before. */
+static double
+scales_varied(const struct ls_scales *s, unsigned length, size_t slot, bool jump,
+	uint64_t k)
+{
+	return (double)scales_window(s, length, k)[slot] -
+		(double)(jump ? scales_window(s, length, k + 1)
+			      : scales_row(s, LS_SCALES_BEFORE + length))[slot];
+}
+
 /* Of the past windows of one worker, from one on: less what is usual of it, or less the one before; each is clipped
  * at a limit. */
 static struct scales_sums
 scales_sums(const struct ls_scales *s, unsigned length, size_t slot, bool jump,
-	uint64_t from, double limit)
+	uint64_t from, double limit, const double *common)
 {
-	double before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot];
 	uint64_t past = scales_past(s, length);
 	struct scales_sums sums = { 0 };
 
 	for (uint64_t k = from; k + jump <= past; k++) {
-		double v = (double)scales_window(s, length, k)[slot] -
-			(jump ? (double)scales_window(s, length, k + 1)[slot] : before);
+		double v = scales_varied(s, length, slot, jump, k) -
+			(common == NULL ? 0 : common[k]);
 
 		if (!isnan(v))
 			scales_add(&sums, ls_stats_clip(v, limit));
@@ -252,11 +261,21 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 {
 	size_t stride = m <= LS_SIXTEENTH ? 1 : (m + SCALES_SAMPLE - 1) / SCALES_SAMPLE;
 	struct scales_sums peer[SCALES_SAMPLE], all = { 0 };
-	double windows, peers;
+	double windows, peers, common[LS_SCALES_PAST + 1], v[SCALES_SAMPLE];
+	uint64_t past = scales_past(s, length);
 	size_t n = 0;
 
+	for (uint64_t k = 1; k + jump <= past; k++) {
+		n = 0;
+		for (size_t i = 0; i < m; i += stride)
+			if (scales_is_peer(s, length, list[i], skip) &&
+				!isnan(scales_varied(s, length, list[i], jump, k)))
+				v[n++] = scales_varied(s, length, list[i], jump, k);
+		common[k] = n >= LS_MANY ? ls_stats_median(v, n) : 0;
+	}
+	n = 0;
 	for (size_t i = 0; i < m; i += stride) {
-		peer[n] = scales_sums(s, length, list[i], jump, 1, INFINITY);
+		peer[n] = scales_sums(s, length, list[i], jump, 1, INFINITY, common);
 		n += scales_is_peer(s, length, list[i], skip) && peer[n].n > 0;
 	}
 	for (size_t k = 0; n > 2 && k * LS_SIXTEENTH < n; k++)
@@ -270,6 +289,8 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	windows = all.n - peers;
 	if (!(windows > 0))
 		return (struct scales_spread){ NAN, 0, 0, 1, LS_SCALES_PAST };
+	if (n >= LS_MANY)
+		all.square *= peers / (peers - 1);
 	return (struct scales_spread){ sqrt(all.square / windows *
 					       (1 + M_PI_2 * peers / all.n)),
 		all.n / peers, windows, 1, scales_freedom(&all) };
@@ -458,7 +479,7 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 	if (!isnan(ls_scales_said(s, LS_SCALES_TURNED, slot)))
 		return true;
 	own = scales_sums(s, length - jump, slot, jump, 1 + jump,
-		LS_SIGMAS * in_time.sigma);
+		LS_SIGMAS * in_time.sigma, NULL);
 	in_time.sigma *= sqrt(fmax(1,
 		(own.square / (in_time.sigma * in_time.sigma) * in_time.apart +
 			LS_ONSET_MIN) /
