@@ -220,8 +220,37 @@ scales_varied(const struct ls_scales *s, unsigned length, size_t slot, bool jump
 			      : scales_row(s, LS_SCALES_BEFORE + length))[slot];
 }
 
-/* Of the past windows of one worker, from one on: less what is usual of it, or less the one before; each is clipped
- * at a limit. */
+/* Every so many workers of a role of m are looked at for what the past was like. */
+static size_t
+scales_stride(size_t m)
+{
+	return m <= LS_SIXTEENTH ? 1 : (m + SCALES_SAMPLE - 1) / SCALES_SAMPLE;
+}
+
+/*
+ * What peers of list[m] but skip varied by together in each past window: their median. It is no noise of one: when half
+ * of the workers become slow, the median of all moves, and with it the residual of everybody. Of fewer than LS_MANY
+ * peers nobody knows it: 0.
+ */
+static void
+scales_common(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t skip, bool jump, double ret_common[LS_SCALES_PAST])
+{
+	double v[SCALES_SAMPLE];
+
+	for (uint64_t k = 1; k + jump <= scales_past(s, length); k++) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < m; i += scales_stride(m)) {
+			v[n] = scales_varied(s, length, list[i], jump, k);
+			n += scales_is_peer(s, length, list[i], skip) && !isnan(v[n]);
+		}
+		ret_common[k] = n >= LS_MANY ? ls_stats_median(v, n) : 0;
+	}
+}
+
+/* Of the past windows of one worker, from one on: less what is usual of it, or less the one before, and less what is
+ * common; each is clipped at a limit. */
 static struct scales_sums
 scales_sums(const struct ls_scales *s, unsigned length, size_t slot, bool jump,
 	uint64_t from, double limit, const double *common)
@@ -230,8 +259,7 @@ scales_sums(const struct ls_scales *s, unsigned length, size_t slot, bool jump,
 	struct scales_sums sums = { 0 };
 
 	for (uint64_t k = from; k + jump <= past; k++) {
-		double v = scales_varied(s, length, slot, jump, k) -
-			(common == NULL ? 0 : common[k]);
+		double v = scales_varied(s, length, slot, jump, k) - common[k];
 
 		if (!isnan(v))
 			scales_add(&sums, ls_stats_clip(v, limit));
@@ -259,22 +287,12 @@ static struct scales_spread
 scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t skip, bool jump)
 {
-	size_t stride = m <= LS_SIXTEENTH ? 1 : (m + SCALES_SAMPLE - 1) / SCALES_SAMPLE;
 	struct scales_sums peer[SCALES_SAMPLE], all = { 0 };
-	double windows, peers, common[LS_SCALES_PAST + 1], v[SCALES_SAMPLE];
-	uint64_t past = scales_past(s, length);
+	double windows, peers, others = 1, common[LS_SCALES_PAST];
 	size_t n = 0;
 
-	for (uint64_t k = 1; k + jump <= past; k++) {
-		n = 0;
-		for (size_t i = 0; i < m; i += stride)
-			if (scales_is_peer(s, length, list[i], skip) &&
-				!isnan(scales_varied(s, length, list[i], jump, k)))
-				v[n++] = scales_varied(s, length, list[i], jump, k);
-		common[k] = n >= LS_MANY ? ls_stats_median(v, n) : 0;
-	}
-	n = 0;
-	for (size_t i = 0; i < m; i += stride) {
+	scales_common(s, length, list, m, skip, jump, common);
+	for (size_t i = 0; i < m; i += scales_stride(m)) {
 		peer[n] = scales_sums(s, length, list[i], jump, 1, INFINITY, common);
 		n += scales_is_peer(s, length, list[i], skip) && peer[n].n > 0;
 	}
@@ -289,9 +307,10 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	windows = all.n - peers;
 	if (!(windows > 0))
 		return (struct scales_spread){ NAN, 0, 0, 1, LS_SCALES_PAST };
+	/* from the mean of the others, not from one of which each is part */
 	if (n >= LS_MANY)
-		all.square *= peers / (peers - 1);
-	return (struct scales_spread){ sqrt(all.square / windows *
+		others = (peers + 1) / (peers - 1);
+	return (struct scales_spread){ sqrt(all.square / windows * others *
 					       (1 + M_PI_2 * peers / all.n)),
 		all.n / peers, windows, 1, scales_freedom(&all) };
 }
@@ -469,7 +488,8 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 {
 	const struct scales_middle *now = jump ? &p->jump : &p->change;
 	struct scales_spread in_time = jump ? p->jumps : p->in_time;
-	double rise = ls_scales_said(s, jump ? LS_SCALES_JUMP : LS_SCALES_CHANGE, slot);
+	double rise = ls_scales_said(s, jump ? LS_SCALES_JUMP : LS_SCALES_CHANGE, slot),
+	       common[LS_SCALES_PAST];
 	struct scales_sums own;
 
 	if (!(rise > LS_LEAST * LS_QUARTER) ||
@@ -478,8 +498,9 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 		return false;
 	if (!isnan(ls_scales_said(s, LS_SCALES_TURNED, slot)))
 		return true;
+	scales_common(s, length - jump, list, m, slot, jump, common);
 	own = scales_sums(s, length - jump, slot, jump, 1 + jump,
-		LS_SIGMAS * in_time.sigma, NULL);
+		LS_SIGMAS * in_time.sigma, common);
 	in_time.sigma *= sqrt(fmax(1,
 		(own.square / (in_time.sigma * in_time.sigma) * in_time.apart +
 			LS_ONSET_MIN) /
