@@ -43,6 +43,7 @@
  * an AR(1).
  * Who was never named is compared with what it varied by itself, too, shrunk to that of its peers. Who is named,
  * or was in the windows that are kept, is nobody's peer: a slow rack hides no slow host.
+ * What peers vary by together, their median in each window, is no noise of one and left out of the past, too.
  * It stays named until the same test says that it is as before (scales_is_over).
  * Three rules beside that:
  *   it lasts                every part of the window shows half of the excess;
