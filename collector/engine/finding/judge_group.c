@@ -164,8 +164,7 @@ judge_group_drifts_apart(const struct ls_engine *e, struct ls_job *j, unsigned w
 		LS_MAD_TO_SIGMA * ls_stats_mad(j->room.a, n, centre);
 }
 
-/* Of the workers of no group, of whom something is found or not, the one with the greatest number beyond the least;
- * SIZE_MAX: none. */
+/* Of the workers in no group, found or not as asked, the one with the greatest value above `least`; SIZE_MAX: none. */
 static size_t
 judge_group_worst(const struct ls_job *j,
 	double (*of)(const struct ls_job *j, size_t slot), double least, bool found)
