@@ -5,7 +5,7 @@
 usage: bench_faults.py [--draw NAME[,NAME]...] [--seed N] [--runs N] [--list] [--keep DIR]
 
 Each seed draws a job of the simulator (lockstep-sim --offline): 16, 32 or 64 hosts in two slices and racks of four, noise of 0.3, 1 or 2 %, steps of 0.3 or
-1 s, and one to three faults of 8 to 25 %. No two faults concern the same host. Half of the faults end after 200 or 300 steps. The job is replayed with the
+1 s, and one to three faults of 8, 10, 15 or 25 %. No two faults concern the same host at the same time. Half of the faults end after 200 or 300 steps. The job is replayed with the
 default patience. --draw says how faults are drawn:
 
   mixed   of a host, a rack or a slice; they begin in steps 380 to 699; at most half of the hosts are slow, so a slice is alone
