@@ -127,7 +127,7 @@ engine_spare(const struct ls_job *j)
 		: j->live_count;
 }
 
-/* The job to forget a step: the one that can spare most; NULL: none has any. */
+/* The job that can best spare its oldest step; NULL: none has any. */
 static struct ls_job *
 engine_largest(struct ls_engine *e)
 {

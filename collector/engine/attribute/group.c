@@ -59,16 +59,16 @@ size_t
 ls_group_find(const double *excess_s, size_t n, size_t who,
 	const struct ls_group_part *part, size_t parts)
 {
-	struct group_count best = { 0 };
-	size_t found = parts;
+	size_t found = parts, late = 0, most = 0;
 
 	for (size_t p = 0; p < parts; p++) {
 		struct group_count c = group_count(excess_s, n, who, &part[p]);
+		size_t more = c.late - (c.members - c.late); /* late than well */
 
 		if (group_is_late(&c, part[p].least) &&
-			(c.late > best.late ||
-				(c.late == best.late && c.members < best.members))) {
-			best = c;
+			(more > most || (more == most && c.late > late))) {
+			most = more;
+			late = c.late;
 			found = p;
 		}
 	}

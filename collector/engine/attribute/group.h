@@ -4,9 +4,8 @@
  *
  * Workers share a host, a rack, an input shard, a slice: each of these parts them in
  * groups. A group is late if most of its members are, and few of the others. Of several
- * groups that are, the one with the most late members is told (a slice rather than each
- * of its racks); of as many, the smallest (a rack rather than a slice of which it is
- * the late part).
+ * groups that are, the one is told whose late members outnumber its well ones by most (a slice rather than each
+ * of its racks, but a rack and a host rather than a slice of which they are most); of equals, the largest.
  *
  * Owner:   pure functions; arrays belong to the caller.
  * Units:   seconds of excess a step.

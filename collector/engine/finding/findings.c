@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What happened to a finding, by its status and the one that was told last. */
+/* The event to report: by its status now and the status reported last. */
 static const char *
 findings_event(const struct ls_finding *f)
 {

@@ -34,7 +34,7 @@ ls_judge_group_excess(const struct ls_job *j, size_t slot)
 }
 
 /* By which way the worker is one of a late group; NONE. excess_s: of each worker. Workers whose slowness is
- * told of another group do not count. Uses scratch of the job's room. */
+ * told of another group count as well. Uses scratch of the job's room. */
 static enum ls_group_way
 judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot,
 	double (*excess_s)(const struct ls_job *j, size_t slot))
@@ -47,7 +47,7 @@ judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot,
 		bool told = j->detect.worker[i].way != LS_WAY_NONE &&
 			ls_judge_is_found(j, i) && !ls_job_same_group(e, j, i, slot);
 
-		j->room.a[i] = told ? NAN : excess_s(j, i);
+		j->room.a[i] = told ? 0 : excess_s(j, i);
 		j->room.index[i] = e->workers[j->slots[i]].host;
 	}
 	for (size_t k = 0; k < JUDGE_GROUP_WAYS; k++) {
@@ -164,8 +164,7 @@ judge_group_drifts_apart(const struct ls_engine *e, struct ls_job *j, unsigned w
 		LS_MAD_TO_SIGMA * ls_stats_mad(j->room.a, n, centre);
 }
 
-/* Of the workers of no group, of whom something is found or not, the one with the greatest number beyond the least;
- * SIZE_MAX: none. */
+/* Of the workers in no group, found or not as asked, the one with the greatest value above `least`; SIZE_MAX: none. */
 static size_t
 judge_group_worst(const struct ls_job *j,
 	double (*of)(const struct ls_job *j, size_t slot), double least, bool found)
@@ -216,6 +215,15 @@ ls_judge_group_has(const struct ls_job *j, const struct ls_finding *f, size_t sl
 		strcmp(g->names[g->of[slot]], slice ? f->who.slice : f->group) == 0;
 }
 
+/* The excess of a worker of which something is found, 0 of the others; NaN of one that did not report. */
+static double
+judge_group_found_excess(const struct ls_job *j, size_t slot)
+{
+	double excess_s = ls_judge_group_excess(j, slot);
+
+	return ls_judge_is_found(j, slot) ? excess_s : 0 * excess_s;
+}
+
 size_t
 ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_us)
 {
@@ -225,7 +233,7 @@ ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t n
 		return SIZE_MAX;
 	worst = judge_group_worst(j, ls_judge_group_excess, 0, true);
 	if (worst == SIZE_MAX ||
-		judge_group_test(e, j, worst, ls_judge_group_excess) == LS_WAY_NONE)
+		judge_group_test(e, j, worst, judge_group_found_excess) == LS_WAY_NONE)
 		return SIZE_MAX;
 	ls_judge_group_choose(e, j, worst, step, now_us);
 	return worst;

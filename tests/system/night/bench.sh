@@ -21,6 +21,7 @@ declare -A options_of=(
 	[bench_rows]='' [bench_scales]='' [bench_store]='' [bench_whatif]='' [bench_wire]='' [bench_agent.py]='' [bench_overhead.py]='' [bench_start.py]=''
 	[bench_causes.py]='--runs 10'
 	[bench_detect]='--table contract --runs 1 --hosts 64'
+	[bench_faults.py]='--runs 1 --list'
 	[bench_ingest.py]='--hosts 50 --seconds 5 --settle 5'
 	[bench_memory.py]='--jobs 2 --hosts 50 --seconds 10'
 	[bench_noise.py]='--seed 1 --only iid --steps 300'
