@@ -464,7 +464,8 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 		ls_replica_judge(j, row, totals);
 		return;
 	}
-	ls_blame_judge(&j->room, row->cells, n, !j->detect.ready, j->residuals, totals);
+	ls_blame_judge(&j->room, row->cells, n, !j->detect.ready, j->scales.named,
+		j->residuals, totals);
 	if (row->reported < j->count || row->reported < (uint32_t)j->world)
 		totals->net.collective_s =
 			NAN; /* it may be a missing one that all waited for */

@@ -153,7 +153,8 @@ void ls_blame_slices(struct ls_blame_room *room, const struct ls_cell *cells, si
  * unless exits are wanted. Fills residual[n] and *ret_step.
  */
 void ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
-	bool exits, struct ls_blame *residual, struct ls_blame_step *ret_step);
+	bool exits, const uint16_t *named, struct ls_blame *residual,
+	struct ls_blame_step *ret_step);
 
 /*
  * Are at least half of those present LS_APART_STEPS away from when the step began

@@ -134,6 +134,12 @@ ls_stats_middle(double *v, size_t n, struct ls_stats_middle *m)
 }
 
 double
+ls_stats_median_of(const struct ls_stats_middle *m)
+{
+	return m->odd ? m->at : (m->below + m->at) / 2;
+}
+
+double
 ls_stats_median(double *v, size_t n)
 {
 	struct ls_stats_middle m;
@@ -141,7 +147,7 @@ ls_stats_median(double *v, size_t n)
 	if (n < 2)
 		return n == 0 ? NAN : v[0];
 	ls_stats_middle(v, n, &m);
-	return m.odd ? m.at : (m.below + m.at) / 2;
+	return ls_stats_median_of(&m);
 }
 
 double

@@ -42,6 +42,9 @@ struct ls_stats_middle {
 };
 void ls_stats_middle(double *v, size_t n, struct ls_stats_middle *ret_middle);
 
+/* Median of those values. */
+double ls_stats_median_of(const struct ls_stats_middle *m);
+
 /* Median of those values without one of the value x (which is among them). */
 double ls_stats_median_without(const struct ls_stats_middle *m, double x);
 
