@@ -99,12 +99,28 @@ judge_group_take(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t st
 			judge_group_move(e, j, i, way, step, now_us);
 }
 
+/* The way by which others of this worker's group are told already, unless it is twice as slow; NONE. */
+static enum ls_group_way
+judge_group_joins(const struct ls_engine *e, const struct ls_job *j, size_t slot)
+{
+	double least_s = LS_HALF * ls_judge_group_excess(j, slot);
+
+	for (size_t i = 0; i < j->count; i++)
+		if (i != slot && ls_judge_is_found(j, i) &&
+			ls_job_same_group(e, j, i, slot) &&
+			ls_judge_group_excess(j, i) >= least_s)
+			return (enum ls_group_way)j->detect.worker[i].way;
+	return LS_WAY_NONE;
+}
+
 void
 ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t step,
 	int64_t now_us)
 {
 	enum ls_group_way way = judge_group_test(e, j, slot, ls_judge_group_excess);
 
+	if (way == LS_WAY_NONE)
+		way = judge_group_joins(e, j, slot);
 	judge_group_move(e, j, slot, way, step, now_us);
 	if (way != LS_WAY_NONE)
 		judge_group_take(e, j, slot, step, now_us);
