@@ -88,8 +88,8 @@ blame_fields_of(const struct ls_cell *c, bool exits, double ret_v[BLAME_FIELDS])
 	ret_v[BLAME_OWN] = (double)c->own_s;
 }
 
-/* value - median of the others of whom nothing is named, for the workers listed in index[0..m-1]: every cell is
- * read twice, not once a number. */
+/* value - median of the others, for the workers listed in index[0..m-1]: every cell is
+ * read twice, not once a number. Who is named counts only if too few others are there. */
 static void
 blame_compare(struct ls_blame_room *room, const struct ls_cell *cells,
 	const uint32_t *index, size_t m, bool exits, const uint16_t *named,
@@ -97,16 +97,19 @@ blame_compare(struct ls_blame_room *room, const struct ls_cell *cells,
 {
 	double *const values[BLAME_FIELDS] = { room->a, room->b, room->c, room->d };
 	struct ls_stats_middle middle[BLAME_FIELDS];
-	size_t known[BLAME_FIELDS] = { 0 };
+	size_t known[BLAME_FIELDS] = { 0 }, well = 0;
 	double v[BLAME_FIELDS];
-	size_t well = 0;
+	bool all;
 
 	for (size_t i = 0; i < m; i++)
 		well += named[index[i]] == 0;
+	all = well < LS_PEERS;
 	for (size_t i = 0; i < m; i++) {
+		if (!all && named[index[i]] != 0)
+			continue;
 		blame_fields_of(&cells[index[i]], exits, v);
 		for (size_t f = 0; f < BLAME_FIELDS; f++)
-			if (!isnan(v[f]) && (well < LS_PEERS || named[index[i]] == 0))
+			if (!isnan(v[f]))
 				values[f][known[f]++] = v[f];
 	}
 	for (size_t f = 0; f < BLAME_FIELDS; f++)
@@ -114,17 +117,14 @@ blame_compare(struct ls_blame_room *room, const struct ls_cell *cells,
 			ls_stats_middle(values[f], known[f], &middle[f]);
 	for (size_t i = 0; i < m; i++) {
 		struct ls_blame *r = &residual[index[i]];
+		bool counts = all || named[index[i]] == 0;
 
 		blame_fields_of(&cells[index[i]], exits, v);
 		for (size_t f = 0; f < BLAME_FIELDS; f++)
-			v[f] = known[f] < 2
-				? NAN
-				: v[f] -
-					(well < LS_PEERS || named[index[i]] == 0
-							? ls_stats_median_without(
-								  &middle[f], v[f])
-							: ls_stats_median_of(
-								  &middle[f]));
+			v[f] = known[f] < 2 ? NAN
+				: counts
+				? v[f] - ls_stats_median_without(&middle[f], v[f])
+				: v[f] - ls_stats_median_of(&middle[f]);
 		r->late_s = v[BLAME_ENTER] * 1e-6;
 		r->exit_s = v[BLAME_EXIT] * 1e-6;
 		r->wait_s = -v[BLAME_WAIT];
@@ -250,7 +250,8 @@ ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n
 			if (room->sorted[i] < n && cells[room->sorted[i]].present)
 				room->index[m++] = room->sorted[i];
 		if (m >= 2)
-			blame_compare(room, cells, room->index, m, exits, named, residual);
+			blame_compare(room, cells, room->index, m, exits, named,
+				residual);
 	}
 }
 

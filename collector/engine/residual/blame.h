@@ -150,7 +150,9 @@ void ls_blame_slices(struct ls_blame_room *room, const struct ls_cell *cells, si
 /*
  * Judges one step: cells of the first n of the grouped workers. Workers of one role are
  * compared; a role of fewer than two present has NaN residuals, and exit_s is NaN
- * unless exits are wanted. Fills residual[n] and *ret_step.
+ * unless exits are wanted. Workers whose named[] is not 0 are known to be slow, and no
+ * measure for others: else a slow half hides who is slow in the other half. Fills
+ * residual[n] and *ret_step.
  */
 void ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
 	bool exits, const uint16_t *named, struct ls_blame *residual,

@@ -14,6 +14,7 @@ static struct ls_blame_room room;
 static struct ls_cell cells[WORKERS];
 static struct ls_blame residual[WORKERS];
 static struct ls_blame_step step;
+static uint16_t named[1000];
 
 /* A step of 100 ms: arrivals in ms after its begin, all leave at 100. */
 static void
@@ -34,7 +35,7 @@ static void
 judge(const uint32_t *role, uint32_t roles)
 {
 	ls_blame_group(&room, role, roles, WORKERS);
-	ls_blame_judge(&room, cells, WORKERS, true, nobody, residual, &step);
+	ls_blame_judge(&room, cells, WORKERS, true, named, residual, &step);
 }
 
 static void
@@ -48,6 +49,7 @@ setup(void)
 static void
 teardown(void)
 {
+	memset(named, 0, sizeof(named));
 	ls_blame_fini(&room);
 }
 
@@ -80,6 +82,23 @@ LS_TEST(all, two_culprits_do_not_hide_each_other)
 	judge(one_role, 1);
 	ck_assert_double_eq_tol(residual[1].late_s, 0.020, 1e-9);
 	ck_assert_double_eq_tol(residual[4].late_s, 0.025, 1e-9);
+}
+
+/* Three of six are slow and known to be, then a fourth is slower than the two others. */
+LS_TEST(all, who_is_named_is_no_measure_for_the_others)
+{
+	for (size_t i = 0; i < 3; i++) {
+		arrive(i, 80);
+		named[i] = 1;
+	}
+	arrive(3, 85);
+	judge(one_role, 1);
+	ck_assert_double_eq_tol(residual[3].late_s, 0.025, 1e-9);
+	ck_assert_double_eq_tol(residual[1].late_s, 0.020, 1e-9);
+	ck_assert_double_eq_tol(residual[4].late_s, -0.0125, 1e-9);
+	named[3] = 1; /* two are left: too few */
+	judge(one_role, 1);
+	ck_assert_double_eq_tol(residual[3].late_s, 0.005, 1e-9);
 }
 
 LS_TEST(all, roles_are_compared_apart)
@@ -130,7 +149,7 @@ LS_TEST(all, no_barriers_no_last_arriver)
 LS_TEST(all, fewer_cells_than_workers)
 {
 	ls_blame_group(&room, one_role, 1, WORKERS);
-	ls_blame_judge(&room, cells, 3, true, nobody, residual, &step);
+	ls_blame_judge(&room, cells, 3, true, named, residual, &step);
 	ck_assert_uint_eq(step.used, 3);
 	ck_assert_double_eq_tol(residual[2].late_s, 0, 1e-9);
 }
@@ -149,7 +168,7 @@ LS_TEST(all, room_grows)
 	}
 	ck_assert_int_eq(ls_blame_reserve(&room, 1000), 0);
 	ls_blame_group(&room, role, 500, 1000);
-	ls_blame_judge(&room, many, 1000, true, nobody, residuals, &step);
+	ls_blame_judge(&room, many, 1000, true, named, residuals, &step);
 	for (size_t i = 0; i < 1000; i++)
 		ck_assert_double_eq_tol(residuals[i].late_s,
 			i % 2 == 0 ? -0.001 : 0.001, 1e-9);
