@@ -291,7 +291,7 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t skip, bool jump)
 {
 	struct scales_sums peer[SCALES_SAMPLE], all = { 0 };
-	double windows, peers, others = 1, common[LS_SCALES_PAST];
+	double past, windows, peers, others = 1, common[LS_SCALES_PAST];
 	size_t n = 0;
 
 	scales_common(s, length, list, m, skip, jump, common);
@@ -307,15 +307,21 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 		all.fourth += peer[i].fourth;
 	}
 	peers = (double)n;
+	past = all.n / peers;
 	windows = all.n - peers;
 	if (!(windows > 0))
 		return (struct scales_spread){ NAN, 0, 0, 1, INFINITY };
-	/* from the mean of the others, not from one of which each is part */
-	if (n >= LS_MANY)
-		others = (peers + 1) / (peers - 1);
+	/* So many numbers are free: one window of each peer follows from the others by what is usual of it, and one peer
+	 * of each window by their median. Distances from a median of which one is part are less (it varies by pi / 2 / n
+	 * and goes 1 / n with each), those of a worker more are more. */
+	all.n = windows;
+	if (n >= LS_MANY) {
+		all.n *= 1 - 1 / peers;
+		others = (1 + M_PI_2 / (double)(m - 1)) / (1 - (2 - M_PI_2) / peers);
+	}
 	return (struct scales_spread){ sqrt(all.square / windows * others *
-					       (1 + M_PI_2 * peers / all.n)),
-		all.n / peers, windows, 1, scales_freedom(&all) };
+					       (1 + M_PI_2 / past)),
+		past, windows, 1, scales_freedom(&all) };
 }
 
 /*
