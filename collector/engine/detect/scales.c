@@ -134,12 +134,13 @@ scales_add(struct scales_sums *sums, double v)
 	sums->fourth += v * v * v * v;
 }
 
-/* Degrees of freedom of a Student's t with the kurtosis of these numbers; INFINITY: they have no long tails. */
+/* Degrees of freedom of a Student's t with the kurtosis of these numbers, of which n are free; a standard error of it
+ * (of a Gaussian) is no tail. INFINITY: they have none. */
 static double
 scales_freedom(const struct scales_sums *sums)
 {
 	double excess = sums->fourth * sums->n / (sums->square * sums->square) - 3 -
-		2 * sqrt(24 / sums->n);
+		sqrt(24 / sums->n);
 
 	return fmax(4 + 6 / fmax(excess, 0), LS_SCALES_TAILS);
 }
