@@ -24,6 +24,10 @@
 /* a host-week, in which false findings are counted */
 #define SCALES_WEEK_S 604800.0
 
+/* A worker's level does not change, so it is asked once whether it is slow from the first step: with one error rate for
+ * the whole job. One false finding in 10,000 host-weeks is wanted, also of jobs that last no longer than a job is young. */
+#define SCALES_LEVELS (LS_SCALES_YOUNG_S / SCALES_WEEK_S / 1e4)
+
 #define SCALES_NONE SIZE_MAX
 
 static float *
@@ -130,15 +134,15 @@ scales_add(struct scales_sums *sums, double v)
 	sums->fourth += v * v * v * v;
 }
 
-/* Degrees of freedom of a Student's t with the kurtosis of these numbers. */
+/* Degrees of freedom of a Student's t with the kurtosis of these numbers, of which n are free; a standard error of it
+ * (of a Gaussian) is no tail. INFINITY: they have none. */
 static double
 scales_freedom(const struct scales_sums *sums)
 {
 	double excess = sums->fourth * sums->n / (sums->square * sums->square) - 3 -
-		2 * sqrt(24 / sums->n);
+		sqrt(24 / sums->n);
 
-	return excess > 0 ? fmax(fmin(4 + 6 / excess, LS_SCALES_PAST), LS_SCALES_TAILS)
-			  : LS_SCALES_PAST;
+	return fmax(4 + 6 / fmax(excess, 0), LS_SCALES_TAILS);
 }
 
 /* What windows of one length vary by in time. */
@@ -288,7 +292,7 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t skip, bool jump)
 {
 	struct scales_sums peer[SCALES_SAMPLE], all = { 0 };
-	double windows, peers, others = 1, common[LS_SCALES_PAST];
+	double past, windows, peers, others = 1, common[LS_SCALES_PAST];
 	size_t n = 0;
 
 	scales_common(s, length, list, m, skip, jump, common);
@@ -304,15 +308,21 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 		all.fourth += peer[i].fourth;
 	}
 	peers = (double)n;
+	past = all.n / peers;
 	windows = all.n - peers;
 	if (!(windows > 0))
-		return (struct scales_spread){ NAN, 0, 0, 1, LS_SCALES_PAST };
-	/* from the mean of the others, not from one of which each is part */
-	if (n >= LS_MANY)
-		others = (peers + 1) / (peers - 1);
+		return (struct scales_spread){ NAN, 0, 0, 1, INFINITY };
+	/* So many numbers are free: one window of each peer follows from the others by what is usual of it, and one peer
+	 * of each window by their median. Distances from a median of which one is part are less (it varies by pi / 2 / n
+	 * and goes 1 / n with each), those of a worker more are more. */
+	all.n = windows;
+	if (n >= LS_MANY) {
+		all.n *= 1 - 1 / peers;
+		others = (1 + M_PI_2 / (double)(m - 1)) / (1 - (2 - M_PI_2) / peers);
+	}
 	return (struct scales_spread){ sqrt(all.square / windows * others *
-					       (1 + M_PI_2 * peers / all.n)),
-		all.n / peers, windows, 1, scales_freedom(&all) };
+					       (1 + M_PI_2 / past)),
+		past, windows, 1, scales_freedom(&all) };
 }
 
 /*
@@ -508,15 +518,19 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 	return scales_is_beyond(s, now, &in_time, rise - now->middle);
 }
 
-/* Is its level, or what this has grown by since earlier attempts, beyond what its peers differ by now,
- * and has it been so in all of this attempt? */
+/*
+ * Has a worker been slow in all of this attempt: is its level, or what this has grown by since earlier attempts, beyond
+ * what its peers differ by for good, and beyond what windows vary by? The prior of the former counts as LS_PRIOR peers, so
+ * a worker more is Student's t with as many degrees of freedom as there are peers and these. Work that wanders asks
+ * the latter anew at each look, like a change.
+ */
 static bool
 scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t slot, const struct scales_peers *p, bool since)
 {
 	const struct scales_middle *now = since ? &p->since : &p->level;
 	unsigned row = since ? LS_SCALES_SINCE : LS_SCALES_NOW;
-	double excess = ls_scales_said(s, row, slot), among,
+	double excess = ls_scales_said(s, row, slot), among, far,
 	       before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot],
 	       least = ls_scales_said(s, LS_SCALES_NOW, slot) - LS_HALF * excess,
 	       prior = since ? LS_HALF * LS_LEAST : LS_LEAST;
@@ -526,19 +540,19 @@ scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
 		s->units * s->unit_data * LS_SCALES_DATUM < LS_DETECT_WARM / 2)
 		return false;
 	among = sqrt((now->square + LS_PRIOR * prior * prior) / (now->n + LS_PRIOR));
-	return ls_scales_student((since ? excess - now->middle : excess) /
-			       fmax(among, p->in_time.sigma),
-		       (unsigned)fmax(
-			       fmin(now->n + LS_PRIOR,
-				       fmax(p->in_time.windows,
-					       LS_SCALES_TAILS * p->in_time.apart)),
-			       3)) < scales_tail(s) &&
+	far = since ? excess - now->middle : excess;
+	return ls_scales_student(far / among, (unsigned)(now->n + LS_PRIOR)) <
+		SCALES_LEVELS / (double)s->count &&
+		scales_is_beyond(s, now, &p->in_time, far) &&
 		scales_counts(s, length, list, m, slot, false, excess) &&
 		!scales_is_structure(s, list, m, slot, excess, row);
 }
 
-/* Which row tells that a worker is slow: its change, its jump, what it has grown by since earlier attempts, or
- * its level? LS_SCALES_ROWS: none is beyond what its peers vary by. */
+/*
+ * Is a worker slow over this length of time, and how does one see it? LS_SCALES_CHANGE: it is slower than before.
+ * LS_SCALES_JUMP: it became so within the window. LS_SCALES_SINCE: it is slower than in earlier attempts of the job.
+ * LS_SCALES_NOW: it is slower than its peers, from the first step. LS_SCALES_ROWS: it is not slow. The row holds the excess.
+ */
 static unsigned
 scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
 	size_t slot, const struct scales_peers *p)

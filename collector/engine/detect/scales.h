@@ -21,8 +21,8 @@
  *           peers' windows varied by in the past (root mean square, without
  *           the noisiest sixteenth), and what their changes vary by now.
  *   level   the mean itself, slow from the first step: against what its peers' means vary
- *           by, and a prior that workers of a role differ by 1 % for good. Its past must
- *           show half of it.
+ *           by, and a prior that workers of a role differ by 1 % for good, worth four of them; and,
+ *           like a change, against what windows vary by. Its past must show half of it.
  *   since   the mean less what was usual of the host in earlier attempts of the job, against what
  *           the same of its peers varies by, and a prior of half a percent. Two earlier
  *           windows at least must show half of it, and so must its mean.
@@ -33,9 +33,10 @@
  *           peers, too.
  *
  * A worker is named if the tail of Student's t, with as many degrees of freedom as there
- * are peers' windows (10 to 64, fewer where their kurtosis is high; windows that vary alike
+ * are peers' windows (fewer, but 10, where their kurtosis is high; windows that vary alike
  * count as fewer), is below one error rate; few peers or a short past make it careful by
- * that. Looks go on as long as the job does: when it has seen a host-week, the rate of a
+ * that. A level is the same at each look: it has one error rate for the whole job, and as many degrees as there
+ * are peers and the four of the prior. Looks at changes go on as long as the job does: when it has seen a host-week, the rate of a
  * look falls with its age, so that errors of a job add up to the logarithm of that. Where a
  * length has too few windows, the greatest spread of shorter ones is taken, as if it fell
  * with the quarter power of the length (white noise: the half).
