@@ -614,6 +614,8 @@ scales_begin(struct ls_scales *s, unsigned bits, size_t slot, double excess,
 		}
 	scales_row(s, LS_SCALES_TURNED)[slot] = (float)s->units;
 	s->named[slot] |= (uint16_t)bits;
+	for (unsigned r = 0; r < 6 * LS_SCALES_LENGTHS; r++)
+		scales_row(s, LS_SCALES_SHOWN + r)[slot] = NAN;
 }
 
 void
@@ -690,9 +692,11 @@ ls_scales_began(const struct ls_scales *s, size_t slot)
 	looked = looked < LS_ONSET_MIN ? LS_ONSET_MIN : looked;
 	past = scales_past(s, length);
 	looked = looked < past ? looked : past;
+	/* less than what was usual is no onset: others were slow then, who were not named yet */
 	for (uint64_t k = looked; k-- > 0;)
 		if (!isnan(scales_window(s, length, k)[slot]))
-			v[n++] = (double)scales_window(s, length, k)[slot];
+			v[n++] = fmax((double)scales_window(s, length, k)[slot],
+				ls_scales_said(s, LS_SCALES_USUAL, slot));
 	o = ls_onset_of(v, n);
 	window = (double)((1ull << length) * s->unit_data * LS_SCALES_DATUM);
 	ended = s->steps +
@@ -789,6 +793,8 @@ scales_means(struct ls_scales *s, unsigned length)
 		least[i] = part[0][i];
 		for (unsigned k = 1; k < parts; k++)
 			least[i] = fminf(least[i], part[k][i]);
+		if (!scales_is_peer(s, length, i, SCALES_NONE))
+			continue; /* a fault is no usual disturbance */
 		last[i] = fmaxf(last[i], fmaxf(now[i], change[i]));
 		leapt[i] = fmaxf(leapt[i], jump[i]);
 	}
