@@ -396,15 +396,20 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 	return p;
 }
 
-/* Others whose number in the row is at least this. */
+/* Others whose number in the row is at least this. The worker's rack, where it is known, is none of them, for what it
+ * shares is no structure; nor is who became slow later. */
 static double
-scales_others(const uint32_t *list, size_t m, size_t slot, double least,
-	const float *row)
+scales_others(const struct ls_scales *s, const uint32_t *list, size_t m, size_t slot,
+	double least, const float *row)
 {
+	uint32_t rack = s->rack == NULL ? UINT32_MAX : s->rack[slot];
 	size_t others = 0;
 
 	for (size_t i = 0; i < m; i++)
-		others += list[i] != slot && (double)row[list[i]] >= least;
+		others += list[i] != slot && (double)row[list[i]] >= least &&
+			(rack == UINT32_MAX || s->rack[list[i]] != rack) &&
+			(s->named[list[i]] == 0 ||
+				(s->named[list[i]] & LS_SCALES_BORN) != 0);
 	return (double)others;
 }
 
@@ -413,7 +418,7 @@ static bool
 scales_is_usual(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t slot, bool jump, double excess)
 {
-	return scales_others(list, m, slot, LS_EXPLAINS * excess,
+	return scales_others(s, list, m, slot, LS_EXPLAINS * excess,
 		       scales_shown(s, length, jump, 0)) >=
 		fmax(2, floor((double)(m - 1) / LS_SIXTEENTH));
 }
@@ -423,7 +428,8 @@ static bool
 scales_is_structure(const struct ls_scales *s, const uint32_t *list, size_t m,
 	size_t slot, double excess, unsigned row)
 {
-	return scales_others(list, m, slot, excess * LS_HALF, scales_row(s, row)) + 1 >=
+	return scales_others(s, list, m, slot, excess * LS_HALF, scales_row(s, row)) +
+		1 >=
 		fmax((double)m / LS_SIXTEENTH,
 			fmin(LS_MANY, LS_QUARTER * (double)m + 1));
 }

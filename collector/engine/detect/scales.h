@@ -109,6 +109,8 @@ struct ls_scales {
 	float *row; /* LS_SCALES_ROWS of capacity numbers */
 	uint16_t *named; /* a bit for each length, and LS_SCALES_BORN */
 	double *scratch;
+	const uint32_t *
+		rack; /* number of the rack by worker; UINT32_MAX, or NULL: not known */
 	size_t count, capacity;
 	double seen_s; /* host-seconds */
 	double step_s, patience_s; /* as of the newest step */

@@ -479,6 +479,7 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 static void
 judge_scales(const struct ls_engine *e, struct ls_job *j)
 {
+	j->scales.rack = j->racks.of;
 	if (!j->replica.on && j->detect.judged >= LS_DETECT_SKIP)
 		ls_scales_step(&j->scales, j->residuals, j->count,
 			j->detect.ready		    ? j->detect.mode == LS_MODE_LATENESS
