@@ -536,9 +536,11 @@ scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
 {
 	const struct scales_middle *now = since ? &p->since : &p->level;
 	unsigned row = since ? LS_SCALES_SINCE : LS_SCALES_NOW;
-	double excess = ls_scales_said(s, row, slot), among, far,
+	double at = ls_scales_said(s, LS_SCALES_NOW, slot), among, far,
 	       before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot],
-	       least = ls_scales_said(s, LS_SCALES_NOW, slot) - LS_HALF * excess,
+	       /* what it is slower by than before is a change */
+		excess = ls_scales_said(s, row, slot) - fmax(at - before, 0),
+	       least = at - LS_HALF * excess,
 	       prior = since ? LS_HALF * LS_LEAST : LS_LEAST;
 
 	if (!(excess > 2 * prior) || !(least > 0) || before < least ||
