@@ -538,8 +538,9 @@ scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	unsigned row = since ? LS_SCALES_SINCE : LS_SCALES_NOW;
 	double at = ls_scales_said(s, LS_SCALES_NOW, slot), among, far,
 	       before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot],
-	       /* what it is slower by than before is a change */
-		excess = ls_scales_said(s, row, slot) - fmax(at - before, 0),
+	       /* what it is slower by than before, but for noise, is a change */
+		excess = ls_scales_said(s, row, slot) -
+		fmax(at - before - LS_SIGMAS * p->in_time.sigma, 0),
 	       least = at - LS_HALF * excess,
 	       prior = since ? LS_HALF * LS_LEAST : LS_LEAST;
 
