@@ -22,7 +22,8 @@
  *           the noisiest sixteenth), and what their changes vary by now.
  *   level   the mean itself, slow from the first step: against what its peers' means vary
  *           by, and a prior that workers of a role differ by 1 % for good, worth four of them; and,
- *           like a change, against what windows vary by. Its past must show half of it.
+ *           like a change, against what windows vary by. Its past must show half of it; what it is slower by
+ *           than that, but for noise, is a change.
  *   since   the mean less what was usual of the host in earlier attempts of the job, against what
  *           the same of its peers varies by, and a prior of half a percent. Two earlier
  *           windows at least must show half of it, and so must its mean.
