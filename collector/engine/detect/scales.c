@@ -535,6 +535,7 @@ scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t slot, const struct scales_peers *p, bool since)
 {
 	const struct scales_middle *now = since ? &p->since : &p->level;
+	struct scales_spread in_time = p->in_time;
 	unsigned row = since ? LS_SCALES_SINCE : LS_SCALES_NOW;
 	double at = ls_scales_said(s, LS_SCALES_NOW, slot), among, far,
 	       before = (double)scales_row(s, LS_SCALES_BEFORE + length)[slot],
@@ -548,11 +549,13 @@ scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
 		(since && isnan(before)) || scales_is_mixed(s, 1ull << length, slot) ||
 		s->units * s->unit_data * LS_SCALES_DATUM < LS_DETECT_WARM / 2)
 		return false;
+	in_time.sigma = fmax(in_time.sigma, 0);
+	in_time.windows = fmax(in_time.windows, LS_SCALES_TAILS * in_time.apart);
 	among = sqrt((now->square + LS_PRIOR * prior * prior) / (now->n + LS_PRIOR));
 	far = since ? excess - now->middle : excess;
 	return ls_scales_student(far / among, (unsigned)(now->n + LS_PRIOR)) <
 		SCALES_LEVELS / (double)s->count &&
-		scales_is_beyond(s, now, &p->in_time, far) &&
+		scales_is_beyond(s, now, &in_time, far) &&
 		scales_counts(s, length, list, m, slot, false, excess) &&
 		!scales_is_structure(s, list, m, slot, excess, row);
 }
