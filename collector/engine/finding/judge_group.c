@@ -156,7 +156,7 @@ judge_group_grown(const struct ls_job *j, size_t slot)
 static double
 judge_group_drift(const struct ls_job *j, size_t slot)
 {
-	return judge_group_grown(j, slot) + fmax(j->detect.worker[slot].shift_s, 0) +
+	return judge_group_grown(j, slot) + j->detect.worker[slot].shift_s +
 		ls_judge_group_excess(j, slot);
 }
 
