@@ -115,8 +115,11 @@ struct ls_hang {
 struct ls_job_groups {
 	/* number of the group by slot; of racks and shards LS_GROUP_NO: not told */
 	uint32_t *of;
+	uint32_t *sorted, *start; /* slots by group (ls_blame_sort) */
 	char (*names)[LS_JOB_GROUP_NAME_BYTES]; /* by number */
 	uint32_t count;
+	struct ls_scales
+		scales; /* groups of slices, racks and shards, compared as workers are */
 	struct ls_index index; /* by name */
 };
 
@@ -268,6 +271,8 @@ ls_job_relearn(struct ls_job *j)
 		ls_scales_reset_worker(&j->scales, i);
 		ls_rhythm_reset_worker(&j->rhythm, i);
 	}
+	for (unsigned g = 0; g < LS_JOB_GROUPS; g++)
+		ls_scales_fini(&j->groups[g].scales);
 }
 
 /* Cell of a slot in a row; NULL if the worker has no record there. */

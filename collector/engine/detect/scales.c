@@ -631,16 +631,6 @@ scales_begin(struct ls_scales *s, unsigned bits, size_t slot, double excess,
 }
 
 void
-ls_scales_say(struct ls_scales *s, size_t slot, double excess, double usual)
-{
-	unsigned length = LS_SCALES_LENGTHS - 1;
-
-	while (length > 1 && scales_past(s, length) < LS_ONSET_MIN)
-		length--;
-	scales_begin(s, 1u << length, slot, excess, usual);
-}
-
-void
 ls_scales_restore(struct ls_scales *s, size_t slot, unsigned bits, double excess,
 	double usual, double below)
 {
@@ -872,6 +862,24 @@ scales_end_windows(struct ls_scales *s)
 	scales_catch_up(s, s->count <= SCALES_AT_ONCE ? s->count : s->count / 4 + 1);
 }
 
+/* A unit ended, and its numbers are there: judges. */
+static void
+scales_judge(struct ls_scales *s, const struct ls_blame_room *room)
+{
+	scales_end_windows(s);
+	for (unsigned length = 1; length < LS_SCALES_LENGTHS; length++) {
+		uint64_t units = 1ull << length;
+
+		if (s->units < units || (units > 4 && s->units % (units / 4) != 0))
+			continue;
+		scales_means(s, length);
+		for (uint32_t r = 0; r < room->role_count; r++)
+			scales_look(s, length, &room->sorted[room->start[r]],
+				room->start[r + 1] - room->start[r],
+				scales_is_long(s, length, LS_SCALES_LEAST_S));
+	}
+}
+
 static void
 scales_end_unit(struct ls_scales *s, const struct ls_blame_room *room)
 {
@@ -885,18 +893,7 @@ scales_end_unit(struct ls_scales *s, const struct ls_blame_room *room)
 		unit[i] = known[i] > 0 ? sum[i] / known[i] : NAN;
 		sum[i] = known[i] = 0;
 	}
-	scales_end_windows(s);
-	for (unsigned length = 1; length < LS_SCALES_LENGTHS; length++) {
-		uint64_t units = 1ull << length;
-
-		if (s->units < units || (units > 4 && s->units % (units / 4) != 0))
-			continue;
-		scales_means(s, length);
-		for (uint32_t r = 0; r < room->role_count; r++)
-			scales_look(s, length, &room->sorted[room->start[r]],
-				room->start[r + 1] - room->start[r],
-				scales_is_long(s, length, LS_SCALES_LEAST_S));
-	}
+	scales_judge(s, room);
 }
 
 static void
@@ -966,6 +963,64 @@ ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t n,
 	}
 	if (++s->data >= s->unit_data)
 		scales_end_unit(s, room);
+}
+
+/* A group is named by these bits: so are its m members that show half of its excess over the longest of these lengths. */
+static void
+scales_name_members(struct ls_scales *s, const uint32_t *list, size_t m, unsigned bits,
+	double excess, double usual)
+{
+	unsigned length = LS_SCALES_LENGTHS - 1;
+
+	while (length > 1 && (bits & 1u << length) == 0)
+		length--;
+	scales_means(s, length);
+	for (size_t i = 0; i < m; i++) {
+		double was = (bits & LS_SCALES_BORN) != 0 ? usual
+							  : ls_scales_usual(s, list[i]),
+		       above = ls_scales_said(s, LS_SCALES_NOW, list[i]) - was;
+
+		if (s->named[list[i]] == 0 && above > LS_HALF * excess)
+			scales_begin(s, bits, list[i], above, was);
+	}
+}
+
+void
+ls_scales_groups(struct ls_scales *s, struct ls_scales *workers, const uint32_t *sorted,
+	const uint32_t *start, const struct ls_blame_room *room)
+{
+	float *unit, *bits = scales_row(s, LS_SCALES_KNOWN);
+	const float *of;
+
+	if (workers->steps + workers->data > 0 || workers->units == 0)
+		return;
+	if (workers->units <= s->units) /* they were forgotten */
+		scales_forget(s);
+	s->step_s = workers->step_s;
+	s->patience_s = workers->patience_s;
+	s->seen_s = workers->seen_s;
+	s->unit_data = workers->unit_data;
+	s->units++;
+	of = scales_window(workers, 0, 0);
+	unit = scales_window(s, 0, 0);
+	for (size_t g = 0; g < s->count; g++) {
+		size_t n = 0;
+
+		for (uint32_t k = start[g]; k < start[g + 1]; k++)
+			if (!isnan(of[sorted[k]]))
+				workers->scratch[n++] = (double)of[sorted[k]];
+		unit[g] = n >= LS_PEERS && 2 * n >= start[g + 1] - start[g]
+			? (float)ls_stats_median(workers->scratch, n)
+			: NAN;
+		bits[g] = s->named[g];
+	}
+	scales_judge(s, room);
+	for (size_t g = 0; g < s->count; g++)
+		if ((s->named[g] & ~(unsigned)bits[g]) != 0)
+			scales_name_members(workers, &sorted[start[g]],
+				start[g + 1] - start[g], s->named[g],
+				ls_scales_said(s, LS_SCALES_EXCESS, g),
+				ls_scales_said(s, LS_SCALES_USUAL, g));
 }
 
 bool

@@ -141,9 +141,14 @@ void ls_scales_reset_worker(struct ls_scales *s, size_t slot);
 void ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t n,
 	bool late, double step_s, double patience_s, const struct ls_blame_room *room);
 
-/* It is known otherwise that a worker has become slower little by little: names it. Ratios to the
- * step time: by how much, and what was usual. */
-void ls_scales_say(struct ls_scales *s, size_t slot, double excess, double usual);
+/*
+ * Groups of workers are compared like workers: a unit of a group is the median of those of its members, of which LS_PEERS
+ * at least, and half, must be known. To be called after each ls_scales_step of the workers. When a group is named, or named
+ * over a longer window, its members that show half of its excess are named, too. sorted, start: workers by group (ls_blame_sort); room: groups, all of one role.
+ */
+void ls_scales_groups(struct ls_scales *s, struct ls_scales *workers,
+	const uint32_t *sorted, const uint32_t *start,
+	const struct ls_blame_room *room);
 
 /* It was named before a restart: is named again. Bits as of named; by how much, what was usual, or the lower. */
 void ls_scales_restore(struct ls_scales *s, size_t slot, unsigned bits, double excess,

@@ -453,8 +453,9 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 		j->residuals[i] = (struct ls_blame){ NAN, NAN, NAN, NAN, NAN, 0 };
 	if (!j->grouped) {
 		ls_blame_group(&j->room, j->roles.of, j->roles.count, j->count);
-		ls_blame_group_slices(&j->room, j->slices.of, j->slices.count,
-			j->count);
+		for (unsigned g = 0; g < LS_JOB_GROUPS; g++)
+			ls_blame_sort(j->groups[g].sorted, j->groups[g].start,
+				j->groups[g].of, j->groups[g].count, j->count);
 		/* then none is compared */
 		ls_ignore(ls_stages_group(&j->compare, &j->detect, j->stages.of,
 			j->stages.count, j->count));
@@ -470,9 +471,10 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 		totals->net.collective_s =
 			NAN; /* it may be a missing one that all waited for */
 	totals->slice = j->slice_nets;
-	totals->slice_count = j->room.slice_count;
+	totals->slice_count = j->slices.count > 1 ? j->slices.count : 0;
 	totals->slice_of = j->slices.of;
-	ls_blame_slices(&j->room, row->cells, n, j->slice_nets);
+	ls_blame_slices(&j->room, row->cells, n, j->slices.sorted, j->slices.start,
+		(uint32_t)totals->slice_count, j->slice_nets);
 }
 
 /* Who is slower than its peers vary: workers that wait for one another. */
@@ -480,12 +482,14 @@ static void
 judge_scales(const struct ls_engine *e, struct ls_job *j)
 {
 	j->scales.rack = j->racks.of;
-	if (!j->replica.on && j->detect.judged >= LS_DETECT_SKIP)
+	if (!j->replica.on && j->detect.judged >= LS_DETECT_SKIP) {
 		ls_scales_step(&j->scales, j->residuals, j->count,
 			j->detect.ready		    ? j->detect.mode == LS_MODE_LATENESS
 				: j->scales.carried ? j->scales.late
 						    : ls_judge_clocks_ok(e, j),
 			j->detect.step_s, e->patience_s, &j->room);
+		ls_judge_group_scales(j);
+	}
 	j->detect.scales = j->replica.on ? NULL : &j->scales;
 	j->detect.asked = !j->replica.on && !ls_scales_is_silent(&j->scales);
 }
@@ -549,8 +553,6 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 		if (regrouped != SIZE_MAX)
 			judge_reopen(e, j, (struct ls_suspect){ .at = regrouped },
 				row->step, now_us);
-		if (j->detect.judged % LS_DETECT_WARM == 0)
-			ls_judge_group_drifts(e, j);
 		ls_judge_slow(e, j, now_us);
 		ls_judge_job(e, j, &kept, now_us);
 	}

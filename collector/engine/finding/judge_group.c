@@ -144,79 +144,38 @@ ls_judge_group_adopt(struct ls_engine *e, const struct ls_job *j, size_t slot,
 	}
 }
 
-/* What the baselines of a worker have taken along since its first steps. */
-static double
-judge_group_grown(const struct ls_job *j, size_t slot)
-{
-	return j->detect.worker[slot].base_own_s - j->detect.worker[slot].first_own_s;
-}
-
-/* By how much a worker has become slower since its first steps; NaN of one that did not
- * report. */
-static double
-judge_group_drift(const struct ls_job *j, size_t slot)
-{
-	return judge_group_grown(j, slot) + j->detect.worker[slot].shift_s +
-		ls_judge_group_excess(j, slot);
-}
-
-/* Does worker `slot` drift by more than the drifts of the others of its way differ? */
-static bool
-judge_group_drifts_apart(const struct ls_engine *e, struct ls_job *j, unsigned way,
-	size_t slot)
-{
-	uint32_t group = ls_job_group_of(e, j, way, slot);
-	double drift_s = judge_group_drift(j, slot), centre;
-	size_t n = 0;
-
-	for (size_t i = 0; i < j->count; i++) {
-		double s = judge_group_drift(j, i);
-
-		if (ls_job_group_of(e, j, way, i) != group && !isnan(s))
-			j->room.a[n++] = s;
-	}
-	centre = ls_stats_median(j->room.a, n);
-	return drift_s - centre > LS_FAR * (1 + LS_PRIOR / (double)n) *
-		LS_MAD_TO_SIGMA * ls_stats_mad(j->room.a, n, centre);
-}
-
-/* Of the workers in no group, found or not as asked, the one with the greatest value above `least`; SIZE_MAX: none. */
+/* Of the workers that are told one by one, the one with the greatest excess; SIZE_MAX: none. */
 static size_t
-judge_group_worst(const struct ls_job *j,
-	double (*of)(const struct ls_job *j, size_t slot), double least, bool found)
+judge_group_worst(const struct ls_job *j)
 {
 	size_t worst = SIZE_MAX;
 
 	for (size_t i = 0; i < j->count; i++)
-		if (j->detect.worker[i].way == LS_WAY_NONE &&
-			ls_judge_is_found(j, i) == found &&
-			of(j, i) > (worst == SIZE_MAX ? least : of(j, worst)))
+		if (j->detect.worker[i].way == LS_WAY_NONE && ls_judge_is_found(j, i) &&
+			ls_judge_group_excess(j, i) >
+				(worst == SIZE_MAX ? 0
+						   : ls_judge_group_excess(j, worst)))
 			worst = i;
 	return worst;
 }
 
 void
-ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j)
+ls_judge_group_scales(struct ls_job *j)
 {
-	size_t worst = judge_group_worst(j, judge_group_drift,
-		LS_LEAST / 2 * j->detect.step_s, false);
-	enum ls_group_way way;
+	for (size_t k = 0; k < JUDGE_GROUP_WAYS; k++) {
+		struct ls_job_groups *g = (struct ls_job_groups *)ls_job_groups_of(j,
+			judge_group_ways[k]);
+		uint32_t all[] = { 0, g == NULL ? 0 : g->count };
 
-	if (worst == SIZE_MAX)
-		return;
-	way = judge_group_test(e, j, worst, judge_group_drift);
-	if (way == LS_WAY_NONE || !judge_group_drifts_apart(e, j, way, worst))
-		return;
-	for (size_t i = 0; i < j->count; i++) {
-		double drift_s = judge_group_drift(j, i);
-
-		if (ls_job_group_of(e, j, way, i) ==
-				ls_job_group_of(e, j, way, worst) &&
-			drift_s > LS_HALF * judge_group_drift(j, worst) &&
-			j->scales.named[i] == 0)
-			ls_scales_say(&j->scales, i, drift_s / j->detect.step_s,
-				(j->detect.worker[i].base_s - judge_group_grown(j, i)) /
-					j->detect.step_s);
+		/* without memory they are not compared */
+		if (all[1] < 2 || ls_scales_reserve(&g->scales, g->count) != 0)
+			continue;
+		for (uint32_t i = 0; i < g->count; i++)
+			j->room.index[i] = i;
+		ls_scales_groups(&g->scales, &j->scales, g->sorted, g->start,
+			&(struct ls_blame_room){ .sorted = j->room.index,
+				.start = all,
+				.role_count = 1 });
 	}
 }
 
@@ -247,7 +206,7 @@ ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t n
 
 	if (j->detect.open == 0 || j->detect.judged % LS_LOOK != 0)
 		return SIZE_MAX;
-	worst = judge_group_worst(j, ls_judge_group_excess, 0, true);
+	worst = judge_group_worst(j);
 	if (worst == SIZE_MAX ||
 		judge_group_test(e, j, worst, judge_group_found_excess) == LS_WAY_NONE)
 		return SIZE_MAX;

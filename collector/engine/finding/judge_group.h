@@ -28,9 +28,8 @@ bool ls_judge_is_found(const struct ls_job *j, size_t slot);
 void ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot,
 	uint64_t step, int64_t now_us);
 
-/* A group of which most members become slower little by little, more than the others differ: names
- * them (scales.h). */
-void ls_judge_group_drifts(const struct ls_engine *e, struct ls_job *j);
+/* Compares slices, racks and shards, too, after the workers, and names members of those that are slow (scales.h). */
+void ls_judge_group_scales(struct ls_job *j);
 
 /*
  * Of those that are told one by one, is the worst in a group by now? Its slot, of whose

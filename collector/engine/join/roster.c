@@ -87,6 +87,7 @@ roster_reset_job(struct ls_job *j)
 	ls_index_fini(&j->rank_index);
 	for (unsigned g = 0; g < LS_JOB_GROUPS; g++) {
 		ls_index_fini(&j->groups[g].index);
+		ls_scales_fini(&j->groups[g].scales);
 		j->groups[g].count = 0;
 	}
 	ls_stages_fini(&j->compare);
@@ -288,10 +289,13 @@ roster_reserve_slot(struct ls_job *j)
 	for (unsigned i = 0; i < LS_JOB_GROUPS; i++) {
 		struct ls_job_groups *g = &j->groups[i];
 
-		if (ls_mem_resize((void **)&g->of, capacity, sizeof(*g->of)) != 0 ||
+		if (ls_mem_resize((void **)&g->of, 3 * capacity + 1, sizeof(*g->of)) !=
+				0 ||
 			ls_mem_resize((void **)&g->names, capacity,
 				sizeof(*g->names)) != 0)
 			return -ENOMEM;
+		g->sorted = g->of + capacity;
+		g->start = g->sorted + capacity;
 	}
 	j->capacity = capacity;
 	return 0;

@@ -15,7 +15,7 @@ ls_blame_reserve(struct ls_blame_room *room, size_t n)
 	if (n <= room->capacity)
 		return 0;
 	if (ls_mem_resize((void **)&room->a, 4 * n, sizeof(*room->a)) != 0 ||
-		ls_mem_resize((void **)&room->index, 5 * n + 2, sizeof(*room->index)) !=
+		ls_mem_resize((void **)&room->index, 3 * n + 1, sizeof(*room->index)) !=
 			0)
 		return -ENOMEM;
 	room->b = room->a + n;
@@ -23,9 +23,7 @@ ls_blame_reserve(struct ls_blame_room *room, size_t n)
 	room->d = room->a + 3 * n;
 	room->sorted = room->index + n;
 	room->start = room->index + 2 * n;
-	room->by_slice = room->index + 3 * n + 1;
-	room->slice_start = room->index + 4 * n + 1;
-	room->role_count = room->slice_count = 0; /* to be grouped again */
+	room->role_count = 0; /* to be grouped again */
 	room->capacity = n;
 	return 0;
 }
@@ -38,18 +36,19 @@ ls_blame_fini(struct ls_blame_room *room)
 	memset(room, 0, sizeof(*room));
 }
 
-/* Sorts slots 0..n-1 by group: those of g stand from start[g] on, ascending. */
-static void
-blame_sort(uint32_t *sorted, uint32_t *start, const uint32_t *group,
+void
+ls_blame_sort(uint32_t *sorted, uint32_t *start, const uint32_t *group,
 	uint32_t group_count, size_t n)
 {
 	memset(start, 0, (group_count + 1) * sizeof(*start));
 	for (size_t i = 0; i < n; i++)
-		start[group[i] + 1]++;
+		if (group[i] < group_count)
+			start[group[i] + 1]++;
 	for (uint32_t g = 0; g < group_count; g++)
 		start[g + 1] += start[g];
 	for (size_t i = 0; i < n; i++)
-		sorted[start[group[i]]++] = (uint32_t)i;
+		if (group[i] < group_count)
+			sorted[start[group[i]]++] = (uint32_t)i;
 	/* each moved on to where the next begins */
 	for (uint32_t g = group_count; g > 0; g--)
 		start[g] = start[g - 1];
@@ -61,18 +60,8 @@ ls_blame_group(struct ls_blame_room *room, const uint32_t *role, uint32_t role_c
 	size_t n)
 {
 	LS_ASSERT(role_count <= n && n <= room->capacity);
-	blame_sort(room->sorted, room->start, role, role_count, n);
+	ls_blame_sort(room->sorted, room->start, role, role_count, n);
 	room->role_count = role_count;
-}
-
-void
-ls_blame_group_slices(struct ls_blame_room *room, const uint32_t *slice,
-	uint32_t slice_count, size_t n)
-{
-	LS_ASSERT(slice_count <= n && n <= room->capacity);
-	room->slice_count = slice_count > 1 ? slice_count : 0;
-	if (room->slice_count > 0)
-		blame_sort(room->by_slice, room->slice_start, slice, slice_count, n);
 }
 
 /* What of a worker is compared: its numbers, NaN where there is none. */
@@ -223,14 +212,12 @@ blame_slice(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
 
 void
 ls_blame_slices(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
+	const uint32_t *sorted, const uint32_t *start, uint32_t slice_count,
 	struct ls_blame_net *net)
 {
-	for (uint32_t s = 0; s < room->slice_count; s++) {
-		uint32_t from = room->slice_start[s];
-
-		net[s] = blame_slice(room, cells, n, &room->by_slice[from],
-			room->slice_start[s + 1] - from);
-	}
+	for (uint32_t s = 0; s < slice_count; s++)
+		net[s] = blame_slice(room, cells, n, &sorted[start[s]],
+			start[s + 1] - start[s]);
 }
 
 void

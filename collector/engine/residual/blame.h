@@ -122,9 +122,6 @@ struct ls_blame_room {
 	uint32_t *start; /* role_count + 1 */
 	uint32_t role_count;
 	size_t capacity;
-	uint32_t *by_slice; /* slots by slice: those of s from slice_start[s] */
-	uint32_t *slice_start;
-	uint32_t slice_count; /* 0 = one slice, or none named */
 };
 
 /* Makes room for n workers; -ENOMEM. */
@@ -136,15 +133,17 @@ void ls_blame_fini(struct ls_blame_room *room);
 void ls_blame_group(struct ls_blame_room *room, const uint32_t *role,
 	uint32_t role_count, size_t n);
 
-/* The same by slice, for ls_blame_slices; one slice is none. */
-void ls_blame_group_slices(struct ls_blame_room *room, const uint32_t *slice,
-	uint32_t slice_count, size_t n);
+/* Sorts n slots by group: those of g stand from start[g] to start[g + 1], ascending. A slot whose group is none of these
+ * group_count is left out. Room: sorted[n], start[group_count + 1]. */
+void ls_blame_sort(uint32_t *sorted, uint32_t *start, const uint32_t *group,
+	uint32_t group_count, size_t n);
 
 /*
- * Fills net[slice_count] with the first barriers of the slices, where steps have a
+ * Fills net[slice_count] with the first barriers of the slices, sorted as above, where steps have a
  * second one that joins them. A slice that is not whole has NaN.
  */
 void ls_blame_slices(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
+	const uint32_t *sorted, const uint32_t *start, uint32_t slice_count,
 	struct ls_blame_net *net);
 
 /*
