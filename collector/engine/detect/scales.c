@@ -194,12 +194,14 @@ scales_middle(struct ls_scales *s, unsigned length, unsigned row, const uint32_t
 	for (size_t i = 0; i < m; i++)
 		if (scales_is_peer(s, length, list[i], skip) && !isnan(of[list[i]]))
 			s->scratch[n++] = (double)of[list[i]];
+	p.n = (double)n;
+	if (n < 2) /* of two, each is the mirror image of the other */
+		return p;
 	p.middle = ls_stats_median(s->scratch, n);
 	limit = LS_SIGMAS *
 		fmax(LS_MAD_TO_SIGMA * ls_stats_mad(s->scratch, n, p.middle), spread);
 	for (size_t i = 0; i < n; i++) /* distances from the median now */
 		p.square += fmin(s->scratch[i], limit) * fmin(s->scratch[i], limit);
-	p.n = (double)n;
 	return p;
 }
 
@@ -413,11 +415,22 @@ scales_others(const struct ls_scales *s, const uint32_t *list, size_t m, size_t 
 	return (double)others;
 }
 
-/* Have so many others shown this excess that it is usual here? */
+/* Have so many others shown this excess that it is usual here? Or, if this is a group, workers of others: what workers show one by
+ * one, some of a group may show by chance. */
 static bool
 scales_is_usual(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t slot, bool jump, double excess)
 {
+	size_t shown = 0, workers = 0;
+
+	for (size_t i = 0; s->members != NULL && i < s->members->count; i++) {
+		workers += s->group[i] != slot;
+		shown += s->group[i] != slot &&
+			(double)scales_shown(s->members, length, jump, 0)[i] >=
+				LS_EXPLAINS * excess;
+	}
+	if (shown > 0 && shown >= workers / LS_SIXTEENTH)
+		return true;
 	return scales_others(s, list, m, slot, LS_EXPLAINS * excess,
 		       scales_shown(s, length, jump, 0)) >=
 		fmax(2, floor((double)(m - 1) / LS_SIXTEENTH));
@@ -986,8 +999,8 @@ scales_name_members(struct ls_scales *s, const uint32_t *list, size_t m, unsigne
 }
 
 void
-ls_scales_groups(struct ls_scales *s, struct ls_scales *workers, const uint32_t *sorted,
-	const uint32_t *start, const struct ls_blame_room *room)
+ls_scales_groups(struct ls_scales *s, struct ls_scales *workers, const uint32_t *group,
+	const uint32_t *sorted, const uint32_t *start, const struct ls_blame_room *room)
 {
 	float *unit, *bits = scales_row(s, LS_SCALES_KNOWN);
 	const float *of;
@@ -996,6 +1009,8 @@ ls_scales_groups(struct ls_scales *s, struct ls_scales *workers, const uint32_t 
 		return;
 	if (workers->units <= s->units) /* they were forgotten */
 		scales_forget(s);
+	s->members = workers;
+	s->group = group;
 	s->step_s = workers->step_s;
 	s->patience_s = workers->patience_s;
 	s->seen_s = workers->seen_s;

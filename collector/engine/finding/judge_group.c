@@ -172,7 +172,7 @@ ls_judge_group_scales(struct ls_job *j)
 			continue;
 		for (uint32_t i = 0; i < g->count; i++)
 			j->room.index[i] = i;
-		ls_scales_groups(&g->scales, &j->scales, g->sorted, g->start,
+		ls_scales_groups(&g->scales, &j->scales, g->of, g->sorted, g->start,
 			&(struct ls_blame_room){ .sorted = j->room.index,
 				.start = all,
 				.role_count = 1 });
