@@ -724,6 +724,45 @@ ls_scales_began(const struct ls_scales *s, size_t slot)
 	return o;
 }
 
+/* What is usual of a worker that is slow by the number of a row. */
+static double
+scales_usual(const struct ls_scales *s, unsigned row, size_t slot)
+{
+	return row == LS_SCALES_JUMP
+		? ls_scales_said(s, LS_SCALES_LAST, slot)
+		: ls_scales_said(s, LS_SCALES_NOW, slot) - ls_scales_said(s, row, slot);
+}
+
+/* Do most members of a group show half of its excess, each by itself? */
+static bool
+scales_is_most(const struct ls_scales *s, unsigned row, size_t slot)
+{
+	double least = LS_HALF * ls_scales_said(s, row, slot);
+	size_t members = 0, late = 0;
+
+	for (size_t i = 0; i < s->members->count; i++) {
+		double v = ls_scales_said(s->members, row, i);
+
+		members += s->group[i] == slot && !isnan(v);
+		late += s->group[i] == slot && v > least;
+	}
+	return (double)late >= LS_MOST * (double)members;
+}
+
+/* A group is named by these bits: so are its members that show half of its excess. */
+static void
+scales_name_members(struct ls_scales *s, unsigned bits, unsigned row, size_t slot)
+{
+	struct ls_scales *of = s->members;
+
+	for (size_t i = 0; i < of->count; i++)
+		if (s->group[i] == slot && of->named[i] == 0 &&
+			ls_scales_said(of, row, i) >
+				LS_HALF * ls_scales_said(s, row, slot))
+			scales_begin(of, bits, i, ls_scales_said(of, row, i),
+				scales_usual(of, row, i));
+}
+
 /* Looks at one role over one length of time. */
 static void
 scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
@@ -753,17 +792,17 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 			!((double)now[slot] > LS_LEAST * LS_QUARTER))
 			continue;
 		row = scales_test(s, length, list, m, slot, &peers);
-		if (row == LS_SCALES_ROWS)
+		if (row == LS_SCALES_ROWS ||
+			(s->members != NULL && !scales_is_most(s, row, slot)))
 			continue;
 		if (row == LS_SCALES_NOW || row == LS_SCALES_SINCE)
 			bit |= LS_SCALES_BORN;
 		if (s->named[slot] == 0)
 			scales_begin(s, bit, slot, ls_scales_said(s, row, slot),
-				row == LS_SCALES_JUMP
-					? ls_scales_said(s, LS_SCALES_LAST, slot)
-					: (double)now[slot] -
-						ls_scales_said(s, row, slot));
+				scales_usual(s, row, slot));
 		s->named[slot] |= (uint16_t)bit;
+		if (s->members != NULL)
+			scales_name_members(s, bit, row, slot);
 	}
 }
 
@@ -885,6 +924,8 @@ scales_judge(struct ls_scales *s, const struct ls_blame_room *room)
 
 		if (s->units < units || (units > 4 && s->units % (units / 4) != 0))
 			continue;
+		if (s->members != NULL)
+			scales_means(s->members, length);
 		scales_means(s, length);
 		for (uint32_t r = 0; r < room->role_count; r++)
 			scales_look(s, length, &room->sorted[room->start[r]],
@@ -978,36 +1019,16 @@ ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t n,
 		scales_end_unit(s, room);
 }
 
-/* A group is named by these bits: so are its m members that show half of its excess over the longest of these lengths. */
-static void
-scales_name_members(struct ls_scales *s, const uint32_t *list, size_t m, unsigned bits,
-	double excess, double usual)
-{
-	unsigned length = LS_SCALES_LENGTHS - 1;
-
-	while (length > 1 && (bits & 1u << length) == 0)
-		length--;
-	scales_means(s, length);
-	for (size_t i = 0; i < m; i++) {
-		double was = (bits & LS_SCALES_BORN) != 0 ? usual
-							  : ls_scales_usual(s, list[i]),
-		       above = ls_scales_said(s, LS_SCALES_NOW, list[i]) - was;
-
-		if (s->named[list[i]] == 0 && above > LS_HALF * excess)
-			scales_begin(s, bits, list[i], above, was);
-	}
-}
-
 void
 ls_scales_groups(struct ls_scales *s, struct ls_scales *workers, const uint32_t *group,
 	const uint32_t *sorted, const uint32_t *start, const struct ls_blame_room *room)
 {
-	float *unit, *bits = scales_row(s, LS_SCALES_KNOWN);
+	float *unit;
 	const float *of;
 
 	if (workers->steps + workers->data > 0 || workers->units == 0)
 		return;
-	if (workers->units <= s->units) /* they were forgotten */
+	if (s->units + 1 != workers->units) /* some are new, or were forgotten */
 		scales_forget(s);
 	s->members = workers;
 	s->group = group;
@@ -1015,7 +1036,7 @@ ls_scales_groups(struct ls_scales *s, struct ls_scales *workers, const uint32_t 
 	s->patience_s = workers->patience_s;
 	s->seen_s = workers->seen_s;
 	s->unit_data = workers->unit_data;
-	s->units++;
+	s->units = workers->units;
 	of = scales_window(workers, 0, 0);
 	unit = scales_window(s, 0, 0);
 	for (size_t g = 0; g < s->count; g++) {
@@ -1027,15 +1048,8 @@ ls_scales_groups(struct ls_scales *s, struct ls_scales *workers, const uint32_t 
 		unit[g] = n >= LS_PEERS && 2 * n >= start[g + 1] - start[g]
 			? (float)ls_stats_median(workers->scratch, n)
 			: NAN;
-		bits[g] = s->named[g];
 	}
 	scales_judge(s, room);
-	for (size_t g = 0; g < s->count; g++)
-		if ((s->named[g] & ~(unsigned)bits[g]) != 0)
-			scales_name_members(workers, &sorted[start[g]],
-				start[g + 1] - start[g], s->named[g],
-				ls_scales_said(s, LS_SCALES_EXCESS, g),
-				ls_scales_said(s, LS_SCALES_USUAL, g));
 }
 
 bool

@@ -112,7 +112,7 @@ struct ls_scales {
 	double *scratch;
 	const uint32_t *
 		rack; /* number of the rack by worker; UINT32_MAX, or NULL: not known */
-	const struct ls_scales *members; /* if these are groups: the workers, */
+	struct ls_scales *members; /* if these are groups: the workers, */
 	const uint32_t *group; /* and the group of each; else NULL */
 	size_t count, capacity;
 	double seen_s; /* host-seconds */
