@@ -75,9 +75,13 @@ bench_page_workers(const struct fake_job *job)
 int
 main(void)
 {
-	struct fake_job *job = fake_job_new(WORKERS);
+	struct fake_job *job = fake_job_on(NULL, "large", WORKERS);
 	double ms[MEASURED];
 
+	job->slices = 4;
+	job->shards = 64;
+	job->in_rack = 4;
+	fake_job_declare(job);
 	fake_job_run(job, LEARN);
 	job->workers[WORKERS / 3].slow = 1.1;
 	for (size_t i = 0; i < MEASURED; i++) {

@@ -6,7 +6,8 @@ usage: bench_noise.py [--seed N[,N]...] [--only WORD[,WORD]...] [--case NOISE/HO
 
 The simulator (lockstep-sim --offline) and the engine share a model of noise: independent steps. These jobs do not. Each
 kind of noise is replayed healthy and with one culprit, with fixed seeds; cases are named KIND/HOSTS/FAULT. A worker's own
-work is 90 % of the step, times 1 + noise + 0.3 % of independent jitter; a step ends with the last worker. The noises:
+work is 90 % of the step, times 1 + noise + 0.3 % of independent jitter; a step ends with the last worker. Hosts are in two slices
+and racks of four. The noises:
 
   iid-P        independent steps, deviation P %
   wander-P-L   AR(1) for each host, deviation P %, half-life L steps
@@ -133,9 +134,9 @@ def write(path, case, steps, seed, on, cycle):
             last = begin + max(own)
             end = last + COLLECTIVE * step_s
             for h in range(hosts):
-                out.write('{"job":"noise","host":"h%02d","rank":%d,"world":%d,"chips":%d,"step":%d,"t_begin":%.6f,"duration":%.6f,'
+                out.write('{"job":"noise","host":"h%02d","rank":%d,"slice":"s%d","rack":"r%d","world":%d,"chips":%d,"step":%d,"t_begin":%.6f,"duration":%.6f,'
                           '"phases":{"compute":%.6f,"sync_wait":%.6f},"sync_enter":%.6f,"sync_exit":%.6f}\n'
-                          % (h, h, hosts, CHIPS, k, begin, end - begin, own[h], end - begin - own[h], begin + own[h], end))
+                          % (h, h, 2 * h // hosts, h // 4, hosts, CHIPS, k, begin, end - begin, own[h], end - begin - own[h], begin + own[h], end))
             begin = end
             ends.append(end)
     return None if culprit is None else "h%02d" % culprit, onset, ends, lost_s * hosts * CHIPS / 3600

@@ -398,8 +398,8 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 	return p;
 }
 
-/* Others whose number in the row is at least this. The worker's rack, where it is known, is none of them, for what it
- * shares is no structure; nor is who became slow later. */
+/* Others whose number in the row is at least this. Workers of the same known rack do not count: what a rack shares is no
+ * structure of the job. Nor do workers that became slow later. */
 static double
 scales_others(const struct ls_scales *s, const uint32_t *list, size_t m, size_t slot,
 	double least, const float *row)
@@ -541,7 +541,8 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
  * Has a worker been slow in all of this attempt: is its level, or what this has grown by since earlier attempts, beyond
  * what its peers differ by for good, and beyond what windows vary by? The prior of the former counts as LS_PRIOR peers, so
  * a worker more is Student's t with as many degrees of freedom as there are peers and these. Work that wanders asks
- * the latter anew at each look, like a change; while there are few windows, with as many degrees as LS_SCALES_TAILS.
+ * the latter anew at each look, like a change; while there are few windows, with LS_SCALES_TAILS
+ * degrees of freedom at least.
  */
 static bool
 scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
@@ -733,13 +734,62 @@ scales_usual(const struct ls_scales *s, unsigned row, size_t slot)
 		: ls_scales_said(s, LS_SCALES_NOW, slot) - ls_scales_said(s, row, slot);
 }
 
-/* Do most members of a group show half of its excess, each by itself? */
+/* Mean of parts of a window; NaN unless half of them are known. */
+static float
+scales_mean(const float *const *part, unsigned parts, size_t slot)
+{
+	float sum = 0, known = 0;
+
+	for (unsigned k = 0; k < parts; k++)
+		if (!isnan(part[k][slot])) {
+			sum += part[k][slot];
+			known++;
+		}
+	return 2 * known >= (float)parts ? sum / known : NAN;
+}
+
+/* Means of the newest window of a length, and what they are above their past; and what their first half is
+ * above the time just before. */
+static void
+scales_means(struct ls_scales *s, unsigned length)
+{
+	float *now = scales_row(s, LS_SCALES_NOW),
+	      *since = scales_row(s, LS_SCALES_SINCE),
+	      *change = scales_row(s, LS_SCALES_CHANGE),
+	      *jump = scales_row(s, LS_SCALES_JUMP),
+	      *previous = scales_row(s, LS_SCALES_LAST),
+	      *least = scales_row(s, LS_SCALES_LEAST),
+	      *last = scales_shown(s, length, false, 2),
+	      *leapt = scales_shown(s, length, true, 2);
+	const float *before = scales_row(s, LS_SCALES_BEFORE + length), *part[6];
+	unsigned parts = length == 1 ? 2 : 4, half = parts / 2;
+
+	for (unsigned k = 0; k < parts + half; k++)
+		part[k] = scales_window(s, length == 1 ? 0 : length - 2, k);
+	for (size_t i = 0; i < s->count; i++) {
+		now[i] = scales_mean(part, parts, i);
+		since[i] = now[i] - (float)ls_scales_carried(s, i);
+		change[i] = now[i] - before[i];
+		previous[i] = scales_mean(part + parts, half, i);
+		jump[i] = scales_mean(part + half, half, i) - previous[i];
+		least[i] = part[0][i];
+		for (unsigned k = 1; k < parts; k++)
+			least[i] = fminf(least[i], part[k][i]);
+		if (!scales_is_peer(s, length, i, SCALES_NONE))
+			continue; /* a fault is no usual disturbance */
+		last[i] = fmaxf(last[i], fmaxf(now[i], change[i]));
+		leapt[i] = fmaxf(leapt[i], jump[i]);
+	}
+}
+
+/* Do most members of a group show half of its excess over this length, each by itself? */
 static bool
-scales_is_most(const struct ls_scales *s, unsigned row, size_t slot)
+scales_is_most(const struct ls_scales *s, unsigned length, unsigned row, size_t slot)
 {
 	double least = LS_HALF * ls_scales_said(s, row, slot);
 	size_t members = 0, late = 0;
 
+	scales_means(s->members, length);
 	for (size_t i = 0; i < s->members->count; i++) {
 		double v = ls_scales_said(s->members, row, i);
 
@@ -793,7 +843,7 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 			continue;
 		row = scales_test(s, length, list, m, slot, &peers);
 		if (row == LS_SCALES_ROWS ||
-			(s->members != NULL && !scales_is_most(s, row, slot)))
+			(s->members != NULL && !scales_is_most(s, length, row, slot)))
 			continue;
 		if (row == LS_SCALES_NOW || row == LS_SCALES_SINCE)
 			bit |= LS_SCALES_BORN;
@@ -803,54 +853,6 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 		s->named[slot] |= (uint16_t)bit;
 		if (s->members != NULL)
 			scales_name_members(s, bit, row, slot);
-	}
-}
-
-/* Mean of parts of a window; NaN unless half of them are known. */
-static float
-scales_mean(const float *const *part, unsigned parts, size_t slot)
-{
-	float sum = 0, known = 0;
-
-	for (unsigned k = 0; k < parts; k++)
-		if (!isnan(part[k][slot])) {
-			sum += part[k][slot];
-			known++;
-		}
-	return 2 * known >= (float)parts ? sum / known : NAN;
-}
-
-/* Means of the newest window of a length, and what they are above their past; and what their first half is
- * above the time just before. */
-static void
-scales_means(struct ls_scales *s, unsigned length)
-{
-	float *now = scales_row(s, LS_SCALES_NOW),
-	      *since = scales_row(s, LS_SCALES_SINCE),
-	      *change = scales_row(s, LS_SCALES_CHANGE),
-	      *jump = scales_row(s, LS_SCALES_JUMP),
-	      *previous = scales_row(s, LS_SCALES_LAST),
-	      *least = scales_row(s, LS_SCALES_LEAST),
-	      *last = scales_shown(s, length, false, 2),
-	      *leapt = scales_shown(s, length, true, 2);
-	const float *before = scales_row(s, LS_SCALES_BEFORE + length), *part[6];
-	unsigned parts = length == 1 ? 2 : 4, half = parts / 2;
-
-	for (unsigned k = 0; k < parts + half; k++)
-		part[k] = scales_window(s, length == 1 ? 0 : length - 2, k);
-	for (size_t i = 0; i < s->count; i++) {
-		now[i] = scales_mean(part, parts, i);
-		since[i] = now[i] - (float)ls_scales_carried(s, i);
-		change[i] = now[i] - before[i];
-		previous[i] = scales_mean(part + parts, half, i);
-		jump[i] = scales_mean(part + half, half, i) - previous[i];
-		least[i] = part[0][i];
-		for (unsigned k = 1; k < parts; k++)
-			least[i] = fminf(least[i], part[k][i]);
-		if (!scales_is_peer(s, length, i, SCALES_NONE))
-			continue; /* a fault is no usual disturbance */
-		last[i] = fmaxf(last[i], fmaxf(now[i], change[i]));
-		leapt[i] = fmaxf(leapt[i], jump[i]);
 	}
 }
 
@@ -924,8 +926,6 @@ scales_judge(struct ls_scales *s, const struct ls_blame_room *room)
 
 		if (s->units < units || (units > 4 && s->units % (units / 4) != 0))
 			continue;
-		if (s->members != NULL)
-			scales_means(s->members, length);
 		scales_means(s, length);
 		for (uint32_t r = 0; r < room->role_count; r++)
 			scales_look(s, length, &room->sorted[room->start[r]],
@@ -1026,6 +1026,8 @@ ls_scales_groups(struct ls_scales *s, struct ls_scales *workers, const uint32_t 
 	float *unit;
 	const float *of;
 
+	if (s->done < s->count)
+		scales_catch_up(s, s->count / 4 + 1);
 	if (workers->steps + workers->data > 0 || workers->units == 0)
 		return;
 	if (s->units + 1 != workers->units) /* some are new, or were forgotten */

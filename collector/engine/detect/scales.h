@@ -47,6 +47,7 @@
  * or was in the windows that are kept, is nobody's peer: a slow rack hides no slow host.
  * What peers vary by together, their median in each window, is no noise of one and left out of the past, too.
  * It stays named until the same test says that it is as before (scales_is_over).
+ * Groups of workers are compared in the same way (ls_scales_groups).
  * Three rules beside that:
  *   it lasts                every part of the window shows half of the excess;
  *   what others have shown  a worker is not named for an excess that two of the others
@@ -58,7 +59,7 @@
  * Owner:   one job of the engine. Pure: time comes in, nothing goes out but the state.
  * Units:   ratios to the step time; seconds.
  * Errors:  -ENOMEM.
- * Limits:  LS_WORKERS_MAX workers, 2.9 kB each; nothing is allocated by a step.
+ * Limits:  LS_WORKERS_MAX workers or groups, 2.9 kB each; nothing is allocated by a step.
  * Source:  Student (1908); Lan and DeMets (1983) for a limit on errors that is shared out
  *          over all looks; Haar (1910) for the jump; independent windows of an AR(1): Bartlett
  *          (1946); variance components shrunk to their common value: Efron and

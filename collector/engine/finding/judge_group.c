@@ -99,7 +99,8 @@ judge_group_take(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t st
 			judge_group_move(e, j, i, way, step, now_us);
 }
 
-/* The way by which others of this worker's group are told already, unless it is twice as slow; NONE. */
+/* The way by which other members of this worker's group are told already; NONE if there is none, or if the worker is twice as
+ * slow as they are. */
 static enum ls_group_way
 judge_group_joins(const struct ls_engine *e, const struct ls_job *j, size_t slot)
 {
