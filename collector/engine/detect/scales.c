@@ -287,11 +287,11 @@ scales_leave_out(struct scales_sums *peer, size_t n)
 	peer[most] = last;
 }
 
-/* What windows of one length vary by in time: peers of list[m] but skip, or a sample of
- * them. */
+/* What windows of one length vary by in time, from one `from` windows before the newest on: peers of list[m] but skip, or a
+ * sample of them. */
 static struct scales_spread
 scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
-	size_t m, size_t skip, bool jump)
+	size_t m, size_t skip, bool jump, uint64_t from)
 {
 	struct scales_sums peer[SCALES_SAMPLE], all = { 0 };
 	double past, windows, peers, others = 1, common[LS_SCALES_PAST];
@@ -299,7 +299,7 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 
 	scales_common(s, length, list, m, skip, jump, common);
 	for (size_t i = 0; i < m; i += scales_stride(m)) {
-		peer[n] = scales_sums(s, length, list[i], jump, 1, INFINITY, common);
+		peer[n] = scales_sums(s, length, list[i], jump, from, INFINITY, common);
 		n += scales_is_peer(s, length, list[i], skip) && peer[n].n > 0;
 	}
 	for (size_t k = 0; n > 2 && k * LS_SIXTEENTH < n; k++)
@@ -354,11 +354,11 @@ scales_correlate(struct scales_spread *p, double jumps)
 /* The same, and of jumps. */
 static struct scales_spread
 scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list,
-	size_t m, size_t skip, struct scales_spread *ret_jumps)
+	size_t m, size_t skip, uint64_t from, struct scales_spread *ret_jumps)
 {
-	struct scales_spread p = scales_in_time(s, length, list, m, skip, false);
+	struct scales_spread p = scales_in_time(s, length, list, m, skip, false, from);
 
-	*ret_jumps = scales_in_time(s, length, list, m, skip, true);
+	*ret_jumps = scales_in_time(s, length, list, m, skip, true, from);
 	if (!isnan(ret_jumps->sigma))
 		scales_correlate(&p, ret_jumps->sigma);
 	/* of two windows nobody knows how alike they are */
@@ -372,11 +372,13 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 {
 	struct scales_spread jumps;
 	struct scales_peers p;
+	/* each of two does what the other does: nothing of the window that is looked at is past */
+	bool mirrors = m == 2;
 
-	p.in_time = scales_varies(s, length, list, m, skip, &jumps);
+	p.in_time = scales_varies(s, length, list, m, skip, 1, &jumps);
 	for (unsigned k = length; k-- > 1 && p.in_time.windows < LS_ONSET_MIN;) {
-		struct scales_spread shorter =
-			scales_varies(s, k, list, m, skip, &jumps);
+		struct scales_spread shorter = scales_varies(s, k, list, m, skip,
+			mirrors ? (1ull << (length - k)) + 1 : 1, &jumps);
 
 		if (jumps.windows >= LS_ONSET_MIN)
 			p.in_time.apart = fmin(p.in_time.apart, shorter.apart);
@@ -392,7 +394,7 @@ scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_
 	p.level = scales_middle(s, length, LS_SCALES_NOW, list, m, skip, LS_LEAST);
 	p.since = scales_middle(s, length, LS_SCALES_SINCE, list, m, skip,
 		LS_HALF * LS_LEAST);
-	p.jumps = scales_in_time(s, length - 1, list, m, skip, true);
+	p.jumps = scales_in_time(s, length - 1, list, m, skip, true, mirrors ? 3 : 1);
 	p.jump = scales_middle(s, length, LS_SCALES_JUMP, list, m, skip,
 		fmax(p.jumps.sigma, SCALES_FLOOR));
 	return p;
