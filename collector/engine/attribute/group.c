@@ -48,11 +48,11 @@ group_count(const double *excess_s, size_t n, size_t who,
 
 /* Does the count say that it is the group, rather than single workers of it? */
 static bool
-group_is_late(const struct group_count *c, uint32_t least)
+group_is_late(const struct group_count *c, const struct ls_group_part *part)
 {
-	return c->others > 0 && c->late >= least &&
+	return c->others > 0 && c->late >= part->least &&
 		(double)c->late >= LS_MOST * (double)c->members &&
-		(double)c->others_late <= LS_FEW * (double)c->others;
+		(part->named || (double)c->others_late <= LS_FEW * (double)c->others);
 }
 
 size_t
@@ -65,7 +65,7 @@ ls_group_find(const double *excess_s, size_t n, size_t who,
 		struct group_count c = group_count(excess_s, n, who, &part[p]);
 		size_t more = c.late - (c.members - c.late); /* late than well */
 
-		if (group_is_late(&c, part[p].least) &&
+		if (group_is_late(&c, &part[p]) &&
 			(more > most || (more == most && c.late > late))) {
 			most = more;
 			late = c.late;

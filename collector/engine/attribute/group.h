@@ -45,6 +45,7 @@ struct ls_group_part {
 	/* number of the group by worker; LS_GROUP_NO: in none that is known */
 	const uint32_t *of;
 	uint32_t least; /* late members: fewer are no group */
+	bool named; /* the group of the worker is known to be slow (scales.h), whatever others are */
 };
 
 /* The part whose group of worker `who` is late (excess_s[n]; NaN: not known, and no member then);

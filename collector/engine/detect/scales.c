@@ -464,6 +464,9 @@ scales_is_hasty(const struct ls_scales *s, unsigned length, double excess)
 {
 	double patience_s = s->patience_s > 0 ? s->patience_s : LS_SCALES_PATIENCE_S;
 
+	if (s->members != NULL && s->count == 2)
+		excess *= 2; /* the other of two is as much below the median of all */
+
 	return s->seen_s < LS_SCALES_YOUNG_S &&
 		!scales_is_long(s, length, patience_s * fmin(1, LS_VISIBLE / excess));
 }

@@ -59,7 +59,9 @@ judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot,
 			continue;
 		way[parts] = judge_group_ways[k];
 		part[parts++] = (struct ls_group_part){ host ? j->room.index : g->of,
-			host ? 2 : LS_PEERS };
+			host ? 2 : LS_PEERS,
+			!host && g->of[slot] < g->scales.count &&
+				g->scales.named[g->of[slot]] != 0 };
 	}
 	found = ls_group_find(j->room.a, j->count, slot, part, parts);
 	return found < parts ? way[found] : LS_WAY_NONE;
