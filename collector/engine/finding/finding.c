@@ -15,51 +15,21 @@
 
 #define FINDING_NAME_BYTES (2 * LS_HOST_NAME_MAX_BYTES + 64)
 #define FINDING_NAME(id, name) name,
+#define FINDING_NAMES_MAX 8 /* of one list: the compiler refuses more */
 
 const char *
-ls_finding_kind_name(unsigned kind)
+ls_finding_name(enum ls_finding_list list, unsigned value)
 {
-	static const char *const names[] = { LS_FINDING_KINDS(FINDING_NAME) };
+	static const char *const names[][FINDING_NAMES_MAX] = {
+		[LS_NAMES_KIND] = { LS_FINDING_KINDS(FINDING_NAME) },
+		[LS_NAMES_SCOPE] = { LS_FINDING_SCOPES(FINDING_NAME) },
+		[LS_NAMES_STATUS] = { LS_FINDING_STATUSES(FINDING_NAME) },
+		[LS_NAMES_REASON] = { LS_FINDING_REASONS(FINDING_NAME) },
+		[LS_NAMES_SEVERITY] = { LS_SEVERITIES(FINDING_NAME) },
+		[LS_NAMES_WAY] = { LS_GROUP_WAYS(FINDING_NAME) },
+	};
 
-	return kind < LS_KIND_COUNT ? names[kind] : NULL;
-}
-
-const char *
-ls_finding_scope_name(unsigned scope)
-{
-	static const char *const names[] = { LS_FINDING_SCOPES(FINDING_NAME) };
-
-	return scope < LS_SCOPE_COUNT ? names[scope] : NULL;
-}
-
-const char *
-ls_finding_status_name(unsigned status)
-{
-	static const char *const names[] = { LS_FINDING_STATUSES(FINDING_NAME) };
-
-	return status < LS_FINDING_STATUS_COUNT ? names[status] : NULL;
-}
-
-const char *
-ls_finding_reason_name(unsigned reason)
-{
-	static const char *const names[] = { LS_FINDING_REASONS(FINDING_NAME) };
-
-	return reason < LS_REASON_COUNT ? names[reason] : NULL;
-}
-
-const char *
-ls_severity_name(unsigned severity)
-{
-	static const char *const names[] = { LS_SEVERITIES(FINDING_NAME) };
-
-	return severity < LS_SEVERITY_COUNT ? names[severity] : NULL;
-}
-
-bool
-ls_finding_is_open(const struct ls_finding *f)
-{
-	return f->status != LS_FINDING_CLEARED;
+	return value < FINDING_NAMES_MAX ? names[list][value] : NULL;
 }
 
 enum ls_severity
@@ -131,8 +101,8 @@ finding_subject_text(const struct ls_finding *f, char *dst, size_t size)
 		return snprintf(dst, size, "%s%c%d", f->who.slice, 0, -1);
 	case LS_SCOPE_GROUP:
 	case LS_SCOPE_SHARD:
-		return snprintf(dst, size, "%s%c%s%c%d", ls_group_way_name(f->way), 0,
-			f->group, 0, -1);
+		return snprintf(dst, size, "%s%c%s%c%d",
+			ls_finding_name(LS_NAMES_WAY, f->way), 0, f->group, 0, -1);
 	case LS_SCOPE_LINK:
 		return snprintf(dst, size, "%s%c%d%c%s%c%d", first, 0,
 			swap ? f->peer_rank : f->who.rank, 0,
@@ -158,7 +128,7 @@ ls_finding_make_id(const struct ls_finding *f, unsigned more,
 	if (chars > 12)
 		return -LS_ELIMIT;
 	len = (size_t)snprintf(text, sizeof(text), "%s%c%s%c", f->who.job, 0,
-		ls_finding_scope_name(f->scope), 0);
+		ls_finding_name(LS_NAMES_SCOPE, f->scope), 0);
 	len += (size_t)finding_subject_text(f, text + len, sizeof(text) - len);
 	len += (size_t)snprintf(text + len, sizeof(text) - len, "%c%u%s", 0,
 		f->occurrence,
@@ -199,11 +169,11 @@ finding_render_subject(const struct ls_finding *f)
 			f->peer_rank, "slice", f->who.slice);
 	if (finding_is_group(f))
 		return json_pack("{s:s, s:s, s:s, s:O, s:i}", "scope",
-			ls_finding_scope_name(f->scope), "by",
-			ls_group_way_name(f->way), "name", f->group, "hosts",
-			f->members, "host_count", (int)f->member_hosts);
+			ls_finding_name(LS_NAMES_SCOPE, f->scope), "by",
+			ls_finding_name(LS_NAMES_WAY, f->way), "name", f->group,
+			"hosts", f->members, "host_count", (int)f->member_hosts);
 	return json_pack("{s:s, s:s, s:i, s:s, s:s}", "scope",
-		ls_finding_scope_name(f->scope), "host", f->who.host, "rank",
+		ls_finding_name(LS_NAMES_SCOPE, f->scope), "host", f->who.host, "rank",
 		f->who.rank, "slice", f->who.slice, "role", f->who.role);
 }
 
@@ -333,8 +303,9 @@ finding_name(const struct ls_finding *f, char *name, size_t size)
 		(void)snprintf(name, size, "slice %s", f->who.slice);
 	else if (finding_is_group(f))
 		(void)snprintf(name, size, "%s %s of %u hosts",
-			f->scope == LS_SCOPE_SHARD ? "input shard"
-						   : ls_group_way_name(f->way),
+			f->scope == LS_SCOPE_SHARD
+				? "input shard"
+				: ls_finding_name(LS_NAMES_WAY, f->way),
 			f->group, f->member_hosts);
 	else if (f->scope == LS_SCOPE_LINK)
 		(void)snprintf(name, size, "the link between %s and %s", f->who.host,
@@ -468,12 +439,13 @@ finding_render_head(const struct ls_finding *f)
 {
 	return json_pack(
 		"{s:i, s:s, s:s, s:s, s:s, s:o, s:{s:s, s:o, s:i}, s:{s:s}, s:o, s:s, s:s}",
-		"schema_version", 1, "id", f->id, "kind", ls_finding_kind_name(f->kind),
-		"severity", ls_severity_name(f->severity), "status",
-		ls_finding_status_name(f->status), "title", finding_render_title(f),
-		"job", "id", f->who.job, "chips", finding_count(f->chips), "hosts",
-		(int)f->hosts, "slice", "id", f->who.slice, "subject",
-		finding_render_subject(f), "pattern",
+		"schema_version", 1, "id", f->id, "kind",
+		ls_finding_name(LS_NAMES_KIND, f->kind), "severity",
+		ls_finding_name(LS_NAMES_SEVERITY, f->severity), "status",
+		ls_finding_name(LS_NAMES_STATUS, f->status), "title",
+		finding_render_title(f), "job", "id", f->who.job, "chips",
+		finding_count(f->chips), "hosts", (int)f->hosts, "slice", "id",
+		f->who.slice, "subject", finding_render_subject(f), "pattern",
 		f->detector == LS_DETECT_ROTATING    ? "rotating"
 			: f->scope == LS_SCOPE_JOB   ? "job_wide"
 			: f->scope == LS_SCOPE_SLICE ? "slice_wide"
@@ -554,7 +526,8 @@ finding_render_state(const struct ls_finding *f)
 			: f->waits     ? json_string(LS_FINDING_WAITS)
 				       : json_string("before_restart")));
 	ls_json_set(&doc, "subject", finding_render_subject(f));
-	ls_json_set(&doc, "status", json_string(ls_finding_status_name(f->status)));
+	ls_json_set(&doc, "status",
+		json_string(ls_finding_name(LS_NAMES_STATUS, f->status)));
 	ls_json_set(&doc, "updated_at", ls_json_time(f->updated_us));
 	ls_json_set(&doc, "cleared_at", ls_json_time(f->cleared_us));
 	ls_json_set(&doc, "last_step", json_integer((json_int_t)f->last_step));
@@ -621,7 +594,8 @@ finding_render_reason(const struct ls_finding *f, json_t **doc)
 	if (ls_finding_is_open(f) || (f->reason == LS_REASON_CALM && !part))
 		return;
 	ls_json_set(doc, "cleared_reason",
-		json_string(part ? "part_of" : ls_finding_reason_name(f->reason)));
+		json_string(part ? "part_of"
+				 : ls_finding_name(LS_NAMES_REASON, f->reason)));
 	if (part)
 		ls_json_set(doc, "part_of", json_string(f->part_of));
 }

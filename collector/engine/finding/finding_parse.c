@@ -7,14 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Value of the enum whose names name_of gives; -LS_EPARSE. */
+/* Value of an enum by its name; -LS_EPARSE. */
 static int
-finding_get_enum(const json_t *o, const char *key, const char *(*name_of)(unsigned))
+finding_get_enum(const json_t *o, const char *key, enum ls_finding_list list)
 {
 	const char *text = json_string_value(json_object_get(o, key));
 
-	for (unsigned i = 0; text != NULL && name_of(i) != NULL; i++)
-		if (strcmp(text, name_of(i)) == 0)
+	for (unsigned i = 0; text != NULL && ls_finding_name(list, i) != NULL; i++)
+		if (strcmp(text, ls_finding_name(list, i)) == 0)
 			return (int)i;
 	return -LS_EPARSE;
 }
@@ -79,7 +79,7 @@ finding_parse_link(const json_t *subject, struct ls_finding *f)
 static int
 finding_parse_group(const json_t *subject, struct ls_finding *f)
 {
-	int way = finding_get_enum(subject, "by", ls_group_way_name);
+	int way = finding_get_enum(subject, "by", LS_NAMES_WAY);
 	json_t *hosts = json_object_get(subject, "hosts");
 	json_int_t count = json_integer_value(json_object_get(subject, "host_count"));
 
@@ -99,10 +99,10 @@ static int
 finding_parse_names(const json_t *json, struct ls_finding *f)
 {
 	const json_t *subject = json_object_get(json, "subject");
-	int kind = finding_get_enum(json, "kind", ls_finding_kind_name);
-	int scope = finding_get_enum(subject, "scope", ls_finding_scope_name);
-	int status = finding_get_enum(json, "status", ls_finding_status_name);
-	int severity = finding_get_enum(json, "severity", ls_severity_name);
+	int kind = finding_get_enum(json, "kind", LS_NAMES_KIND);
+	int scope = finding_get_enum(subject, "scope", LS_NAMES_SCOPE);
+	int status = finding_get_enum(json, "status", LS_NAMES_STATUS);
+	int severity = finding_get_enum(json, "severity", LS_NAMES_SEVERITY);
 	const json_t *impact = json_object_get(json, "impact");
 
 	if (kind < 0 || scope < 0 || status < 0 || severity < 0)
@@ -180,7 +180,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	const json_t *seen = json_object_get(json, "persistence");
 	const json_t *impact = json_object_get(json, "impact");
 	const json_t *from = json_object_get(json, "provenance");
-	int reason = finding_get_enum(json, "cleared_reason", ls_finding_reason_name);
+	int reason = finding_get_enum(json, "cleared_reason", LS_NAMES_REASON);
 	struct ls_finding f = { .slowest_ratio = NAN, .clock_err_s = NAN };
 
 	if (json_integer_value(json_object_get(json, "schema_version")) != 1 ||

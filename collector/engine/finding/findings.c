@@ -12,7 +12,7 @@ static const char *
 findings_event(const struct ls_finding *f)
 {
 	const char *told = json_string_value(json_object_get(f->json, "status")),
-		   *is = ls_finding_status_name(f->status);
+		   *is = ls_finding_name(LS_NAMES_STATUS, f->status);
 
 	if (told == NULL)
 		return "opened";

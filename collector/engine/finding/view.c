@@ -548,8 +548,9 @@ view_findings_wants(const struct ls_finding *f, const struct ls_view_findings *a
 
 	return f->json != NULL && view_is(f->who.job, ask->job) &&
 		(open ? ls_finding_is_open(f)
-		      : view_is(ls_finding_status_name(f->status), ask->status)) &&
-		view_is(ls_finding_kind_name(f->kind), ask->kind) &&
+		      : view_is(ls_finding_name(LS_NAMES_STATUS, f->status),
+				ask->status)) &&
+		view_is(ls_finding_name(LS_NAMES_KIND, f->kind), ask->kind) &&
 		(view_is("", ask->host) || view_finding_names(f, ask->host)) &&
 		(view_is("", ask->severity) || /* looked up last: it costs most */
 			view_is(json_string_value(json_object_get(f->json, "severity")),
