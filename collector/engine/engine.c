@@ -276,8 +276,9 @@ static int
 engine_put(struct ls_job *j, struct ls_engine_worker *w, const struct ls_record *r,
 	int64_t now_us)
 {
-	return j->replica.on ? ls_replica_put(j, w, r, now_us)
-			     : ls_steps_put(&j->steps, w->slot, j->count, r, now_us);
+	return j->replica.on
+		? ls_replica_put(j, w, r, now_us)
+		: ls_steps_put(&j->steps, w->slot, j->count, r->step, r, now_us);
 }
 
 /* Is a record that comes too late so by a little? Its worker keeps up, and must not

@@ -236,7 +236,7 @@ ls_steps_end_us(const struct ls_record *r)
 static void
 steps_add(struct ls_cell *to, const struct ls_cell *c)
 {
-	to->steps++;
+	to->steps += c->steps;
 	to->duration_s += c->duration_s;
 	to->own_s += c->own_s;
 	to->wait_s += c->wait_s;
@@ -247,32 +247,6 @@ steps_add(struct ls_cell *to, const struct ls_cell *c)
 		to->phase_s[p] = isnan(to->phase_s[p])
 			? c->phase_s[p]
 			: to->phase_s[p] + (isnan(c->phase_s[p]) ? 0 : c->phase_s[p]);
-}
-
-int
-ls_steps_fold(struct ls_steps *s, size_t slot, size_t n, uint64_t window,
-	const struct ls_record *r, int64_t now_us)
-{
-	struct ls_cell one;
-	struct ls_row *row;
-	int rc;
-
-	LS_ASSERT(slot < n);
-	rc = steps_row(s, window, n, now_us, &row);
-	if (rc != 0)
-		return rc;
-	steps_fill(row, &one, r);
-	one.has_enter = one.has_second = false;
-	if (row->cells[slot].present) {
-		steps_add(&row->cells[slot], &one);
-		return 0;
-	}
-	one.own_step = r->step;
-	one.steps = 1;
-	one.expected_s = NAN;
-	row->cells[slot] = one;
-	row->reported++;
-	return 0;
 }
 
 void
@@ -290,20 +264,31 @@ ls_steps_means(struct ls_cell *c)
 }
 
 int
-ls_steps_put(struct ls_steps *s, size_t slot, size_t n, const struct ls_record *r,
-	int64_t now_us)
+ls_steps_put(struct ls_steps *s, size_t slot, size_t n, uint64_t number,
+	const struct ls_record *r, int64_t now_us)
 {
+	struct ls_cell more, *c;
 	struct ls_row *row;
 	int rc;
 
 	LS_ASSERT(slot < n);
-	rc = steps_row(s, r->step, n, now_us, &row);
+	rc = steps_row(s, number, n, now_us, &row);
 	if (rc != 0)
 		return rc;
-	if (row->cells[slot].present)
+	if (row->cells[slot].present && !ls_window_is(number))
 		return -LS_EDUPLICATE;
-	steps_fill(row, &row->cells[slot], r);
-	row->reported++;
+	c = row->cells[slot].present ? &more : &row->cells[slot];
+	steps_fill(row, c, r);
+	if (ls_window_is(number)) {
+		c->has_enter = c->has_second = false;
+		c->own_step = r->step;
+		c->steps = 1;
+		c->expected_s = NAN;
+	}
+	if (c == &more)
+		steps_add(&row->cells[slot], &more);
+	else
+		row->reported++;
 	return 0;
 }
 

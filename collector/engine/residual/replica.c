@@ -31,7 +31,7 @@ ls_replica_put(struct ls_job *j, struct ls_engine_worker *w, const struct ls_rec
 
 	if (w->window != 0 && end_us <= w->end_us)
 		return -LS_EDUPLICATE;
-	rc = ls_steps_fold(&j->steps, w->slot, j->count, window, r, now_us);
+	rc = ls_steps_put(&j->steps, w->slot, j->count, window, r, now_us);
 	if (rc == 0 || rc == -LS_ESTALE) {
 		w->window = window;
 		w->end_us = end_us;
