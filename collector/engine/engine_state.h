@@ -140,14 +140,23 @@ struct ls_job {
 	int64_t first_us, last_us;
 	int64_t closed_us; /* when a step was closed, last */
 	uint32_t *slots; /* worker by slot */
+	size_t capacity;
 	union {
 		struct {
 			struct ls_job_groups roles, slices, racks, shards, stages;
 		};
 		struct ls_job_groups groups[LS_JOB_GROUPS]; /* the same */
 	};
-	struct ls_stages compare; /* of them */
-	size_t count, capacity;
+	struct ls_scales scales;
+	bool names_wait; /* who was named before a restart is not named again yet */
+	struct ls_blame_room room;
+	struct ls_blame *residuals; /* capacity of them */
+	struct ls_blame_net *slice_nets; /* capacity of them: scratch */
+	uint64_t kept; /* live rows so far; the newest has number kept - 1 */
+	struct ls_recent_table *recent;
+	uint64_t closed, shorted, apart, late, gaps;
+	/* Of the present attempt: all that follows is zero when another one begins. */
+	size_t count; /* workers */
 	struct ls_index rank_index; /* slots by rank */
 	int32_t world, world_least; /* greatest and least that workers say; 0: none */
 	uint32_t gone; /* workers whose process has ended */
@@ -161,23 +170,16 @@ struct ls_job {
 	int64_t claim_us; /* when all workers were looked at for one */
 	uint32_t active; /* workers waited for, if active_known */
 	bool active_known;
+	bool grouped; /* room knows the roles of all workers */
+	struct ls_stages compare; /* of stages */
 	struct ls_steps steps;
 	struct ls_detect detect;
 	struct ls_hang hang;
 	struct ls_pulse pulse;
 	struct ls_replica replica;
-	struct ls_scales scales;
-	bool names_wait; /* who was named before a restart is not named again yet */
 	struct ls_rhythm rhythm;
-	struct ls_blame_room room;
-	bool grouped; /* room knows the roles of all workers */
-	struct ls_blame *residuals; /* capacity of them */
-	struct ls_blame_net *slice_nets; /* capacity of them: scratch */
 	struct ls_live_row *live; /* ring of LS_LIVE_STEPS; NULL: no row was kept yet */
 	size_t live_count, live_head;
-	uint64_t kept; /* live rows so far; the newest has number kept - 1 */
-	struct ls_recent_table *recent;
-	uint64_t closed, shorted, apart, late, gaps;
 };
 
 struct ls_engine {

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +81,6 @@ roster_reset_job(struct ls_job *j)
 	ls_steps_fini(&j->steps);
 	ls_detect_fini(&j->detect);
 	ls_replica_fini(&j->replica);
-	j->hang = (struct ls_hang){ 0 };
-	j->pulse = (struct ls_pulse){ 0 };
 	ls_scales_fini(&j->scales);
 	ls_rhythm_fini(&j->rhythm);
 	ls_index_fini(&j->rank_index);
@@ -91,19 +90,9 @@ roster_reset_job(struct ls_job *j)
 	}
 	ls_stages_fini(&j->compare);
 	free(j->live);
-	j->live = NULL;
-	j->live_count = j->live_head = 0;
-	j->count = 0;
-	j->world = j->world_least = j->rank_most = 0;
-	j->gone = j->twins = 0;
-	j->has_refused = j->has_slices = false;
 	free(j->lost);
-	j->lost = NULL;
-	j->lost_count = 0;
-	j->identity = (struct ls_job_identity){ 0 };
-	j->claim_us = 0;
-	j->active_known = false;
-	j->grouped = false;
+	memset((char *)j + offsetof(struct ls_job, count), 0,
+		sizeof(*j) - offsetof(struct ls_job, count));
 }
 
 void
