@@ -56,7 +56,7 @@ struct ls_past {
 };
 
 struct ls_engine_host {
-	char name[LS_HOST_NAME_MAX_BYTES];
+	char name[LS_HOST_NAME_MAX_BYTES]; /* first: ls_index_find */
 	struct ls_counters counters;
 	int64_t seen_us; /* when it was named or had counters, last */
 	uint32_t workers; /* places that it has, at most LS_HOST_WORKERS_MAX */
@@ -134,7 +134,7 @@ struct ls_job_identity {
 };
 
 struct ls_job {
-	char name[LS_JOB_NAME_MAX_BYTES];
+	char name[LS_JOB_NAME_MAX_BYTES]; /* first: ls_index_find */
 	int32_t attempt;
 	bool manual; /* closes only by ls_engine_close_step */
 	int64_t first_us, last_us;

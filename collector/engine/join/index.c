@@ -102,6 +102,20 @@ ls_index_next(const struct ls_index *x, uint32_t hash, size_t *walk)
 	return LS_INDEX_NONE;
 }
 
+uint32_t
+ls_index_find(const struct ls_index *x, const char *name, const void *names,
+	size_t stride)
+{
+	uint32_t hash = ls_index_hash_text(name), at;
+	size_t walk = 0;
+
+	do
+		at = ls_index_next(x, hash, &walk);
+	while (at != LS_INDEX_NONE &&
+		strcmp((const char *)names + at * stride, name) != 0);
+	return at;
+}
+
 static uint32_t
 index_hash(const void *key, size_t len)
 {

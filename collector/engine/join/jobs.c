@@ -18,25 +18,15 @@ ls_worker_is_gone(const struct ls_engine_worker *w)
 struct ls_job *
 ls_engine_find_job(const struct ls_engine *e, const char *name)
 {
-	uint32_t hash = ls_index_hash_text(name), at;
-	size_t walk = 0;
+	uint32_t at = ls_index_find(&e->job_index, name, e->jobs, sizeof(*e->jobs));
 
-	while ((at = ls_index_next(&e->job_index, hash, &walk)) != LS_INDEX_NONE)
-		if (strcmp(e->jobs[at].name, name) == 0)
-			return &e->jobs[at];
-	return NULL;
+	return at == LS_INDEX_NONE ? NULL : &e->jobs[at];
 }
 
 uint32_t
 ls_engine_find_host(const struct ls_engine *e, const char *name)
 {
-	uint32_t hash = ls_index_hash_text(name), at;
-	size_t walk = 0;
-
-	do
-		at = ls_index_next(&e->host_index, hash, &walk);
-	while (at != LS_INDEX_NONE && strcmp(e->hosts[at].name, name) != 0);
-	return at;
+	return ls_index_find(&e->host_index, name, e->hosts, sizeof(*e->hosts));
 }
 
 int32_t

@@ -290,14 +290,10 @@ roster_reserve_slot(struct ls_job *j)
 static int
 roster_group(struct ls_job_groups *g, uint32_t slot, const char *name)
 {
-	uint32_t hash = ls_index_hash_text(name), at;
-	size_t walk = 0;
+	uint32_t at = ls_index_find(&g->index, name, g->names, sizeof(*g->names));
 
-	do
-		at = ls_index_next(&g->index, hash, &walk);
-	while (at != LS_INDEX_NONE && strcmp(g->names[at], name) != 0);
 	if (at == LS_INDEX_NONE) {
-		int rc = ls_index_put(&g->index, hash, g->count);
+		int rc = ls_index_put(&g->index, ls_index_hash_text(name), g->count);
 
 		if (rc != 0)
 			return rc;
