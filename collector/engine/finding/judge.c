@@ -419,28 +419,23 @@ static void
 judge_costs(const struct ls_job *j, const struct ls_row *row,
 	struct ls_blame_step *totals)
 {
-	double last = -INFINITY, healthy = -INFINITY, second = -INFINITY, t;
+	struct ls_stats_best last[2] = { { -INFINITY, SIZE_MAX },
+		{ -INFINITY, SIZE_MAX } };
+	double healthy = -INFINITY, t;
 
 	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
 		if (!judge_arrival(j, &row->cells[i], &t))
 			continue;
-		if (t > last) {
-			second = last;
-			last = t;
-			totals->costs = i;
-		} else if (t > second) {
-			second = t;
-		}
+		ls_stats_best(last, t, i);
 		if (t > healthy && (j->detect.open == 0 || !ls_judge_is_found(j, i)))
 			healthy = t;
 	}
-	if (!(second > -INFINITY)) {
-		totals->costs = SIZE_MAX;
+	if (last[1].at == SIZE_MAX)
 		return;
-	}
+	totals->costs = last[0].at;
 	/* Nothing is found of the last itself: it alone is looked at. */
-	totals->costs_s =
-		last - (healthy < last && healthy > -INFINITY ? healthy : second);
+	totals->costs_s = last[0].v -
+		(healthy < last[0].v && healthy > -INFINITY ? healthy : last[1].v);
 }
 
 /* Blame: residuals of all workers, and what joins them. */

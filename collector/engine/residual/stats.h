@@ -51,6 +51,24 @@ double ls_stats_median_without(const struct ls_stats_middle *m, double x);
 /* Median of |v - centre|; v is overwritten. */
 double ls_stats_mad(double *v, size_t n, double centre);
 
+/* The greatest of some values and the one next to it, and where they are. */
+struct ls_stats_best {
+	double v;
+	size_t at;
+};
+
+/* Takes one more; best[0] is the greatest so far, the earliest of equals. */
+static inline void
+ls_stats_best(struct ls_stats_best best[2], double v, size_t at)
+{
+	if (v > best[0].v) {
+		best[1] = best[0];
+		best[0] = (struct ls_stats_best){ v, at };
+	} else if (v > best[1].v) {
+		best[1] = (struct ls_stats_best){ v, at };
+	}
+}
+
 /* Sums over points (x, y), and how they scatter about their mean. */
 struct ls_stats_line {
 	double n, x, y, xx, xy, yy;
