@@ -62,15 +62,21 @@ ls_engine_free(struct ls_engine *e)
 	free(e);
 }
 
+/* Is it waited for: neither ended nor absent? */
+static bool
+engine_waits_for(const struct ls_engine_worker *w)
+{
+	return !ls_worker_is_gone(w) && w->missed < LS_LOOK;
+}
+
 /* Will this worker still report the step? Ended, absent and already further workers
  * will not. */
 static bool
 engine_expects(const struct ls_job *j, const struct ls_engine_worker *w, uint64_t step)
 {
-	if (ls_worker_is_gone(w) || w->missed >= LS_LOOK)
-		return false;
-	return !w->reported ||
-		(j->replica.on ? w->window <= step : w->last_step < step);
+	return engine_waits_for(w) &&
+		(!w->reported ||
+			(j->replica.on ? w->window <= step : w->last_step < step));
 }
 
 /* Can nobody add to this row any more? *ret_expected: workers that should be in it. */
@@ -214,14 +220,8 @@ engine_fit_open(struct ls_engine *e, int64_t now_us)
 static uint32_t
 job_active(const struct ls_engine *e, struct ls_job *j)
 {
-	if (j->active_known)
-		return j->active;
-	j->active = 0;
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-
-		j->active += !ls_worker_is_gone(w) && w->missed < LS_LOOK;
-	}
+	if (!j->active_known)
+		j->active = (uint32_t)ls_job_workers(e, j, engine_waits_for);
 	j->active_known = true;
 	return j->active;
 }
@@ -344,17 +344,21 @@ ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count)
 	e->jobs[w->job].gaps += count;
 }
 
+static bool
+engine_ended_well(const struct ls_engine_worker *w)
+{
+	return w->how == LS_END_ENDED;
+}
+
 /* Nobody is left: what was found is over with the job if all processes are known to have ended well, else only the
  * attempt is. Whoever comes back is another process. */
 static void
 engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
-	size_t well = 0;
-
-	for (size_t i = 0; i < j->count; i++)
-		well += e->workers[j->slots[i]].how == LS_END_ENDED;
 	ls_findings_clear_job(e, j,
-		well < j->count ? LS_REASON_ATTEMPT_ENDED : LS_REASON_JOB_ENDED,
+		ls_job_workers(e, j, engine_ended_well) < j->count
+			? LS_REASON_ATTEMPT_ENDED
+			: LS_REASON_JOB_ENDED,
 		now_us);
 	ls_reference_keep(e, j);
 	ls_job_relearn(j);

@@ -318,7 +318,17 @@ ls_worker_counters(const struct ls_engine *e, const struct ls_engine_worker *w,
 }
 
 /* Has its process ended? */
-bool ls_worker_is_gone(const struct ls_engine_worker *w);
+static inline bool
+ls_worker_is_gone(const struct ls_engine_worker *w)
+{
+	return w->state == LS_WORKER_ENDED || w->state == LS_WORKER_CRASHED;
+}
+
+static inline bool
+ls_worker_reports(const struct ls_engine_worker *w)
+{
+	return w->state == LS_WORKER_REPORTING;
+}
 
 /* Has it left an elastic job, which goes on with fewer workers? */
 static inline bool
@@ -327,6 +337,13 @@ ls_worker_has_left(const struct ls_job *j, const struct ls_engine_worker *w)
 	return j->world > 0 && j->world == j->world_least && w->info.rank >= j->world &&
 		w->state != LS_WORKER_REPORTING;
 }
+
+/* How many workers of the job are so. */
+size_t ls_job_workers(const struct ls_engine *e, const struct ls_job *j,
+	bool (*are)(const struct ls_engine_worker *w));
+
+/* What the clocks of its workers are wrong by at most; NaN: nobody told. */
+double ls_job_clock_err_s(const struct ls_engine *e, const struct ls_job *j);
 
 /* Workers differ in how many they say they are: those that report are right. */
 void ls_roster_world(const struct ls_engine *e, struct ls_job *j);

@@ -464,14 +464,11 @@ ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j,
 	size_t slot = ls_suspect_slot(j, who);
 	double scratch[EVIDENCE_PEERS_MAX], counter_s;
 
-	*g = (struct ls_gathered){ .clock_err_s = NAN };
+	*g = (struct ls_gathered){ .clock_err_s = ls_job_clock_err_s(e, j) };
 	evidence_totals(e, &w, who, ch, g);
 	counter_s = evidence_counter_s(e, &w, who, ch, g);
 	if (!who.net && evidence_is_summed(j, who, ch) && g->gap_s > 0)
 		counter_s *= evidence_stalls(e, &w, who, g);
-	for (size_t i = 0; i < j->count; i++)
-		g->clock_err_s =
-			fmax(g->clock_err_s, e->workers[j->slots[i]].clock_err_s);
 	for (size_t i = w.first; i < w.end; i++)
 		if (evidence_live(&w, i) != NULL)
 			w.live[w.live_count++] = evidence_live(&w, i);

@@ -28,12 +28,6 @@ contradictions_compare_ranks(const void *a, const void *b)
 	return strcmp(x->info.host, y->info.host);
 }
 
-static bool
-contradictions_is_there(const struct ls_engine_worker *w)
-{
-	return w->state == LS_WORKER_REPORTING;
-}
-
 /* Ranks that several workers have; one that is silent while the other reports was
  * replaced. */
 static void
@@ -56,7 +50,7 @@ contradictions_twins(const struct ls_engine *e, const struct ls_job *j, json_t *
 		char users[64] = "";
 
 		if (a->info.rank != b->info.rank ||
-			contradictions_is_there(a) != contradictions_is_there(b))
+			ls_worker_reports(a) != ls_worker_reports(b))
 			continue;
 		if (a->host == b->host && a->info.owner != 0 && b->info.owner != 0)
 			(void)snprintf(users, sizeof(users), " (uid %u and uid %u)",
@@ -171,7 +165,7 @@ contradictions_slices(const struct ls_engine *e, const struct ls_job *j)
 		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
 		uint32_t n;
 
-		if (!contradictions_is_there(w))
+		if (!ls_worker_reports(w))
 			continue;
 		n = ++workers[j->slices.of[i]];
 		used += n == 1;

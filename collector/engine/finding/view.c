@@ -105,34 +105,26 @@ view_phases(const struct ls_job *j)
 static const char *
 view_job_state(const struct ls_engine *e, const struct ls_job *j)
 {
-	for (size_t i = 0; i < j->count; i++)
-		if (e->workers[j->slots[i]].state == LS_WORKER_REPORTING)
-			return "running";
+	if (ls_job_workers(e, j, ls_worker_reports) > 0)
+		return "running";
 	return j->count > 0 && j->gone == j->count ? "ended" : "silent";
 }
 
 static json_t *
 view_quality(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 {
-	unsigned reporting = 0;
-	double err = NAN;
 	struct ls_worker_info steps;
 
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-
-		reporting += w->state == LS_WORKER_REPORTING;
-		err = fmax(err, w->clock_err_s); /* NaN only if nobody told */
-	}
 	ls_job_step_source(e, j, &steps);
 	return json_pack("{s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:s, s:o, s:o}",
-		"workers_reporting", (int)reporting, "late_records",
-		(json_int_t)j->late, "gaps", (json_int_t)j->gaps, "short_steps",
-		(json_int_t)j->shorted, "apart_steps", (json_int_t)j->apart, "lag_s",
+		"workers_reporting", (int)ls_job_workers(e, j, ls_worker_reports),
+		"late_records", (json_int_t)j->late, "gaps", (json_int_t)j->gaps,
+		"short_steps", (json_int_t)j->shorted, "apart_steps",
+		(json_int_t)j->apart, "lag_s",
 		j->last_us == 0 ? json_null()
 				: ls_json_real((double)(now_us - j->last_us) * 1e-6),
-		"clock_err_ms", ls_json_real(err * 1e3), "step_source",
-		ls_step_source_name(steps.step_source), "not_believed",
+		"clock_err_ms", ls_json_real(ls_job_clock_err_s(e, j) * 1e3),
+		"step_source", ls_step_source_name(steps.step_source), "not_believed",
 		ls_lies_render(e, j), "contradictions", ls_view_contradictions(e, j));
 }
 

@@ -6,13 +6,29 @@
 #include "config.h"
 #include "collector/engine/engine_state.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool
-ls_worker_is_gone(const struct ls_engine_worker *w)
+size_t
+ls_job_workers(const struct ls_engine *e, const struct ls_job *j,
+	bool (*are)(const struct ls_engine_worker *w))
 {
-	return w->state == LS_WORKER_ENDED || w->state == LS_WORKER_CRASHED;
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->count; i++)
+		n += are(&e->workers[j->slots[i]]);
+	return n;
+}
+
+double
+ls_job_clock_err_s(const struct ls_engine *e, const struct ls_job *j)
+{
+	double most_s = NAN;
+
+	for (size_t i = 0; i < j->count; i++)
+		most_s = fmax(most_s, e->workers[j->slots[i]].clock_err_s);
+	return most_s;
 }
 
 struct ls_job *

@@ -111,15 +111,9 @@ ls_job_fini(struct ls_job *j)
 }
 
 static bool
-roster_job_is_quiet(const struct ls_engine *e, const struct ls_job *j, bool unheard)
+roster_is_heard(const struct ls_engine_worker *w)
 {
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-
-		if (w->state == LS_WORKER_REPORTING || (unheard && w->reported))
-			return false;
-	}
-	return true;
+	return ls_worker_reports(w) || w->reported;
 }
 
 /* The job that has been quiet for longest, with so many workers at least; unheard: and
@@ -133,7 +127,9 @@ roster_quietest_job(struct ls_engine *e, size_t least, bool unheard)
 		struct ls_job *j = &e->jobs[i];
 
 		if ((oldest == NULL || j->last_us < oldest->last_us) &&
-			j->count >= least && roster_job_is_quiet(e, j, unheard))
+			j->count >= least &&
+			ls_job_workers(e, j,
+				unheard ? roster_is_heard : ls_worker_reports) == 0)
 			oldest = j;
 	}
 	return oldest;
