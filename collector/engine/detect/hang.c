@@ -162,8 +162,8 @@ static struct ls_finding
 hang_subject(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w)
 {
-	struct ls_finding f =
-		w == NULL ? ls_findings_of_job(e, j) : ls_findings_of_worker(e, j, w);
+	struct ls_finding f = w == NULL ? ls_findings_of_job(e, j, LS_KIND_HANG)
+					: ls_findings_of_worker(e, j, w);
 
 	f.kind = LS_KIND_HANG;
 	f.detector = LS_DETECT_STALLS;

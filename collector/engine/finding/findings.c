@@ -75,13 +75,13 @@ findings_make_room(struct ls_engine *e)
 static int
 findings_make_id(const struct ls_engine *e, struct ls_finding *f)
 {
+	unsigned more = 0;
 	int rc;
 
-	for (unsigned more = 0;; more++) {
-		rc = ls_finding_make_id(f, more, f->id);
-		if (rc != 0 || ls_findings_find(e, f->id) == NULL)
-			return rc;
-	}
+	do
+		rc = ls_finding_make_id(f, more++, f->id);
+	while (rc == 0 && ls_findings_find(e, f->id) != NULL);
+	return rc;
 }
 
 struct ls_finding *
@@ -231,9 +231,11 @@ ls_findings_is_due(const struct ls_finding *f, uint64_t step, int64_t now_us)
 }
 
 struct ls_finding
-ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j)
+ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j,
+	enum ls_finding_kind kind)
 {
-	struct ls_finding f = { .scope = LS_SCOPE_JOB,
+	struct ls_finding f = { .kind = kind,
+		.scope = LS_SCOPE_JOB,
 		.estimate = j->detect.mode,
 		.slowest_ratio = NAN,
 		.clock_err_s = NAN };

@@ -55,8 +55,9 @@ bool ls_findings_is_due(const struct ls_finding *f, uint64_t step, int64_t now_u
 /* Would a claim open the newest finding about its subject again, rather than a new one? */
 bool ls_findings_reopens(const struct ls_finding *last, int64_t now_us);
 
-/* A finding about the job as a whole, to look for one by or to take. */
-struct ls_finding ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j);
+/* A finding of this kind about the job as a whole, to look for one by or to take. */
+struct ls_finding ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j,
+	enum ls_finding_kind kind);
 
 /* The same about one worker: of its host, if it is alone there. */
 struct ls_finding ls_findings_of_worker(const struct ls_engine *e,

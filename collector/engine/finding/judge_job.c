@@ -139,9 +139,8 @@ static void
 judge_job_tell(struct ls_engine *e, struct ls_job *j, bool was, uint64_t step,
 	int64_t now_us)
 {
-	struct ls_finding subject = ls_findings_of_job(e, j), *f;
+	struct ls_finding subject = ls_findings_of_job(e, j, LS_KIND_JOB_SLOW), *f;
 
-	subject.kind = LS_KIND_JOB_SLOW;
 	f = judge_job_finding(e, &subject, now_us);
 	if (was ? f == NULL || j->pulse.row != 0 ||
 				step < f->last_step + LS_FINDING_UPDATE_STEPS
@@ -173,9 +172,8 @@ static void
 judge_job_end(struct ls_engine *e, struct ls_job *j, const struct ls_finding *culprit,
 	uint64_t step, int64_t now_us)
 {
-	struct ls_finding subject = ls_findings_of_job(e, j), *f;
+	struct ls_finding subject = ls_findings_of_job(e, j, LS_KIND_JOB_SLOW), *f;
 
-	subject.kind = LS_KIND_JOB_SLOW;
 	f = judge_job_finding(e, &subject, now_us);
 	j->pulse.on = false;
 	j->pulse.row = 0;

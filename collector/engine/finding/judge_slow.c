@@ -163,7 +163,7 @@ judge_slow_tell(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_order *o
 	bool rotates = slot == SIZE_MAX;
 	enum ls_detect_kind kind = rotates ? LS_DETECT_ROTATING : LS_DETECT_PERIODIC;
 	struct ls_finding subject = rotates
-		? ls_findings_of_job(e, j)
+		? ls_findings_of_job(e, j, LS_KIND_JOB_SLOW)
 		: ls_findings_of_worker(e, j, &e->workers[j->slots[slot]]);
 	struct ls_finding *f = ls_findings_open(e, &subject);
 	uint64_t step = ls_job_row(j, j->live_count - 1)->row.step;

@@ -10,11 +10,10 @@
 static struct ls_finding
 judge_stage_subject(const struct ls_engine *e, const struct ls_job *j, size_t k)
 {
-	struct ls_finding f = ls_findings_of_job(e, j);
+	struct ls_finding f = ls_findings_of_job(e, j, LS_KIND_STRAGGLER);
 
 	f.scope = LS_SCOPE_GROUP;
 	f.way = LS_WAY_STAGE;
-	f.kind = LS_KIND_STRAGGLER;
 	memcpy(f.group, j->stages.names[k], sizeof(f.group));
 	return f;
 }
