@@ -138,7 +138,7 @@ bench_open(struct bench_job *j, const struct bench_case *c)
 		ls_detect_reserve(&j->detect, c->hosts) != 0 ||
 		ls_blame_reserve(&j->room, c->hosts) != 0)
 		abort();
-	ls_blame_group(&j->room, role, 1, c->hosts);
+	ls_blame_group(&j->room, role, 1, NULL, 0, c->hosts);
 	free(role);
 	for (unsigned i = 0; i < c->hosts; i++)
 		scales_noise_begin(&c->noise, &j->host[i]);

@@ -48,22 +48,11 @@ judge_keep(struct ls_job *j, struct ls_live_row *kept)
 	ls_recent_rows(j);
 }
 
-/* Most workers checkpoint, evaluate or compile: a step unlike the others, not judged.
- */
+/* It checkpoints, evaluates or compiles: a step of which most workers do is unlike the others, and not judged. */
 static bool
-judge_masked(const struct ls_row *row)
+judge_is_masked(const struct ls_cell *c)
 {
-	size_t in = 0, present = 0;
-
-	for (size_t i = 0; i < row->cell_count; i++) {
-		const struct ls_cell *c = &row->cells[i];
-
-		present += c->present;
-		in += c->present &&
-			ls_steps_phases_s(c, LS_PHASES_MASKED) >
-				LS_FEW * (double)c->duration_s;
-	}
-	return 2 * in > present;
+	return ls_steps_phases_s(c, LS_PHASES_MASKED) > LS_FEW * (double)c->duration_s;
 }
 
 /* Writes the judgement into the cells: the residual in use, and what of it is blame. Returns the
@@ -447,9 +436,8 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 	for (size_t i = j->replica.on ? 0 : n; i < j->count; i++)
 		j->residuals[i] = (struct ls_blame){ NAN, NAN, NAN, NAN, NAN, 0 };
 	if (!j->grouped) {
-		ls_blame_group(&j->room, j->roles.of, j->roles.count, j->count);
-		ls_blame_group_slices(&j->room, j->slices.of, j->slices.count,
-			j->count);
+		ls_blame_group(&j->room, j->roles.of, j->roles.count, j->slices.of,
+			j->slices.count, j->count);
 		/* then none is compared */
 		ls_ignore(ls_stages_group(&j->compare, &j->detect, j->stages.of,
 			j->stages.count, j->count));
@@ -490,7 +478,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	uint32_t expected, int64_t now_us)
 {
 	struct ls_live_row kept = { .row = *row, .expected = expected };
-	bool masked = judge_masked(row), hang, judged, apart;
+	bool masked = ls_steps_mostly(row, judge_is_masked), hang, judged, apart;
 	size_t regrouped;
 
 	if (e->reference != NULL && j->detect.judged == 0 && j->live_count == 0)

@@ -67,13 +67,12 @@ steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now
 		.first_seen_us = now_us,
 		.begin_us = INT64_MAX,
 		.end_us = INT64_MIN };
-	int rc;
 
 	if (s->count >= ls_steps_capacity(n))
 		return -LS_ELIMIT;
-	rc = ls_mem_grow((void **)&s->rows, s->count, &s->capacity, sizeof(*s->rows));
-	if (rc != 0)
-		return rc;
+	if (ls_mem_grow((void **)&s->rows, s->count, &s->capacity, sizeof(*s->rows)) !=
+		0)
+		return -ENOMEM;
 	if (s->spare_count == n) {
 		row.cells = s->spare;
 		row.cell_count = n;
@@ -81,9 +80,8 @@ steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now
 		s->spare = NULL;
 		s->spare_count = 0;
 	}
-	rc = steps_widen(s, &row, n);
-	if (rc != 0)
-		return rc;
+	if (steps_widen(s, &row, n) != 0)
+		return -ENOMEM;
 	memmove(&s->rows[at + 1], &s->rows[at], (s->count - at) * sizeof(*s->rows));
 	s->rows[at] = row;
 	s->count++;
@@ -299,13 +297,23 @@ ls_steps_oldest(struct ls_steps *s)
 }
 
 bool
+ls_steps_mostly(const struct ls_row *row, bool (*are)(const struct ls_cell *c))
+{
+	size_t in = 0, present = 0;
+
+	for (size_t i = 0; i < row->cell_count; i++) {
+		present += row->cells[i].present;
+		in += row->cells[i].present && are(&row->cells[i]);
+	}
+	return 2 * in > present;
+}
+
+bool
 ls_steps_overdue(const struct ls_row *row, double median_step_s, int64_t now_us)
 {
-	int64_t wait_us = LS_STEPS_WAIT_US;
-
-	if (3e6 * median_step_s > (double)wait_us) /* false for NaN */
-		wait_us = (int64_t)(3e6 * median_step_s);
-	return now_us - row->first_seen_us >= wait_us;
+	/* a NaN is not taken */
+	return now_us - row->first_seen_us >=
+		(int64_t)fmax(LS_STEPS_WAIT_US, 3e6 * median_step_s);
 }
 
 void

@@ -112,6 +112,9 @@ ls_steps_phases_s(const struct ls_cell *c, unsigned phases)
 	return sum;
 }
 
+/* Are more than half of the workers in a row so? */
+bool ls_steps_mostly(const struct ls_row *row, bool (*are)(const struct ls_cell *c));
+
 /* When a record ends, in whole microseconds as rows count them. */
 int64_t ls_steps_end_us(const struct ls_record *r);
 

@@ -58,18 +58,11 @@ blame_sort(uint32_t *sorted, uint32_t *start, const uint32_t *group,
 
 void
 ls_blame_group(struct ls_blame_room *room, const uint32_t *role, uint32_t role_count,
-	size_t n)
+	const uint32_t *slice, uint32_t slice_count, size_t n)
 {
-	LS_ASSERT(role_count <= n && n <= room->capacity);
+	LS_ASSERT(role_count <= n && slice_count <= n && n <= room->capacity);
 	blame_sort(room->sorted, room->start, role, role_count, n);
 	room->role_count = role_count;
-}
-
-void
-ls_blame_group_slices(struct ls_blame_room *room, const uint32_t *slice,
-	uint32_t slice_count, size_t n)
-{
-	LS_ASSERT(slice_count <= n && n <= room->capacity);
 	room->slice_count = slice_count > 1 ? slice_count : 0;
 	if (room->slice_count > 0)
 		blame_sort(room->by_slice, room->slice_start, slice, slice_count, n);

@@ -131,14 +131,10 @@ struct ls_blame_room {
 int ls_blame_reserve(struct ls_blame_room *room, size_t n) LS_MUSTCHECK;
 void ls_blame_fini(struct ls_blame_room *room);
 
-/* Sorts the n workers by role; again after every change. role[] < role_count <= n <=
- * capacity. */
+/* Sorts the n workers by role, and by slice for ls_blame_slices; again after every change. role[] < role_count <= n <=
+ * capacity, and so slice[]; one slice is none. */
 void ls_blame_group(struct ls_blame_room *room, const uint32_t *role,
-	uint32_t role_count, size_t n);
-
-/* The same by slice, for ls_blame_slices; one slice is none. */
-void ls_blame_group_slices(struct ls_blame_room *room, const uint32_t *slice,
-	uint32_t slice_count, size_t n);
+	uint32_t role_count, const uint32_t *slice, uint32_t slice_count, size_t n);
 
 /*
  * Fills net[slice_count] with the first barriers of the slices, where steps have a

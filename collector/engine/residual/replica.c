@@ -112,17 +112,10 @@ replica_row_is_apart(const struct ls_engine *e, struct ls_job *j,
 			replica_differ(j, row));
 }
 
-/* Do most workers of a window wait for others after all? */
 static bool
-replica_row_waits(const struct ls_row *row)
+replica_waits(const struct ls_cell *c)
 {
-	size_t in = 0, wait = 0;
-
-	for (size_t i = 0; i < row->cell_count; i++) {
-		in += row->cells[i].present;
-		wait += row->cells[i].present && row->cells[i].has_wait;
-	}
-	return 2 * wait > in;
+	return c->has_wait;
 }
 
 static void
@@ -164,7 +157,9 @@ ls_replica_watch(struct ls_engine *e, struct ls_job *j, const struct ls_row *row
 	int64_t now_us)
 {
 	struct ls_replica *r = &j->replica;
-	bool other = r->on ? replica_row_waits(row) : replica_row_is_apart(e, j, row);
+	/* most workers of a window wait for others after all */
+	bool other = r->on ? ls_steps_mostly(row, replica_waits)
+			   : replica_row_is_apart(e, j, row);
 
 	r->rows = other ? r->rows + 1 : 0;
 	if (r->rows >= LS_DETECT_WARM / 2 && r->turns < LS_MANY)

@@ -197,7 +197,7 @@ ask(void)
 
 	ck_assert_int_eq(ls_scales_reserve(&feed.scales, WORKERS), 0);
 	ck_assert_int_eq(ls_blame_reserve(&feed.room, WORKERS), 0);
-	ls_blame_group(&feed.room, role, 1, WORKERS);
+	ls_blame_group(&feed.room, role, 1, NULL, 0, WORKERS);
 	feed.d.scales = &feed.scales;
 	feed.d.asked = true;
 }

@@ -38,7 +38,7 @@ feed_new(size_t count, double noise, double half_life)
 		.count = count };
 	ck_assert_int_eq(ls_scales_reserve(&f->s, count), 0);
 	ck_assert_int_eq(ls_blame_reserve(&f->room, count), 0);
-	ls_blame_group(&f->room, f->role, 1, count);
+	ls_blame_group(&f->room, f->role, 1, NULL, 0, count);
 	return f;
 }
 

@@ -34,7 +34,7 @@ arrive(size_t i, int64_t ms)
 static void
 judge(const uint32_t *role, uint32_t roles)
 {
-	ls_blame_group(&room, role, roles, WORKERS);
+	ls_blame_group(&room, role, roles, NULL, 0, WORKERS);
 	ls_blame_judge(&room, cells, WORKERS, true, named, residual, &step);
 }
 
@@ -148,7 +148,7 @@ LS_TEST(all, no_barriers_no_last_arriver)
 
 LS_TEST(all, fewer_cells_than_workers)
 {
-	ls_blame_group(&room, one_role, 1, WORKERS);
+	ls_blame_group(&room, one_role, 1, NULL, 0, WORKERS);
 	ls_blame_judge(&room, cells, 3, true, named, residual, &step);
 	ck_assert_uint_eq(step.used, 3);
 	ck_assert_double_eq_tol(residual[2].late_s, 0, 1e-9);
@@ -167,7 +167,7 @@ LS_TEST(all, room_grows)
 		many[i].enter_us += (int64_t)(i % 2) * 1000;
 	}
 	ck_assert_int_eq(ls_blame_reserve(&room, 1000), 0);
-	ls_blame_group(&room, role, 500, 1000);
+	ls_blame_group(&room, role, 500, NULL, 0, 1000);
 	ls_blame_judge(&room, many, 1000, true, named, residuals, &step);
 	for (size_t i = 0; i < 1000; i++)
 		ck_assert_double_eq_tol(residuals[i].late_s,
