@@ -118,10 +118,9 @@ contradictions_world(const struct ls_engine *e, const struct ls_job *j, json_t *
 static void
 contradictions_attempt(const struct ls_engine *e, const struct ls_job *j, json_t *to)
 {
-	size_t shown = 0;
-
-	for (size_t i = 0;
-		i < j->lost_count && j->count > 0 && shown < LS_CONTRADICTIONS_SHOWN;
+	/* they are the first of the list */
+	for (size_t i = 0; i < j->lost_count && j->count > 0 &&
+		json_array_size(to) < LS_CONTRADICTIONS_SHOWN;
 		i++) {
 		const struct ls_worker_info *who = &j->lost[i].who;
 		char user[32] = "";
@@ -136,7 +135,6 @@ contradictions_attempt(const struct ls_engine *e, const struct ls_job *j, json_t
 				e->workers[j->slots[0]].info.host, (int)j->attempt),
 			json_string("set LOCKSTEP_ATTEMPT to one number, or "
 				    "LOCKSTEP_JOB to names that are unique"));
-		shown++;
 	}
 }
 

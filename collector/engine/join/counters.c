@@ -86,7 +86,6 @@ ls_counters_put(struct ls_counters *c, int64_t t_us, size_t count,
 {
 	double of[LS_HOT_MAX], *to;
 	uint16_t mask = 0;
-	int rc;
 
 	if (c->count > 0 && t_us <= c->t_us[counters_at(c, c->count - 1)])
 		return -LS_ESTALE;
@@ -100,9 +99,8 @@ ls_counters_put(struct ls_counters *c, int64_t t_us, size_t count,
 	}
 	if ((mask | c->mask) == 0)
 		return 0;
-	rc = counters_grow(c, t_us, mask);
-	if (rc != 0)
-		return rc;
+	if (counters_grow(c, t_us, mask) != 0)
+		return -ENOMEM;
 	c->t_us[c->head] = t_us;
 	to = &c->value[c->head * counters_columns(c->mask)];
 	for (int hot = 0; hot < LS_HOT_MAX; hot++)

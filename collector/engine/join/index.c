@@ -50,14 +50,9 @@ index_grow(struct ls_index *x)
 int
 ls_index_put(struct ls_index *x, uint32_t hash, uint32_t position)
 {
-	int rc;
-
 	LS_ASSERT(position != LS_INDEX_NONE);
-	if (2 * (x->count + 1) > x->size) {
-		rc = index_grow(x);
-		if (rc != 0)
-			return rc;
-	}
+	if (2 * (x->count + 1) > x->size && index_grow(x) != 0)
+		return -ENOMEM;
 	index_place(x, (struct ls_index_entry){ hash, position });
 	return 0;
 }

@@ -176,7 +176,6 @@ roster_job(struct ls_engine *e, const char *name, int64_t now_us,
 {
 	struct ls_job *j = ls_engine_find_job(e, name);
 	bool fresh = e->job_count < LS_JOBS_MAX;
-	int rc;
 
 	if (j != NULL) {
 		*ret_job = j;
@@ -186,12 +185,10 @@ roster_job(struct ls_engine *e, const char *name, int64_t now_us,
 	if (j == NULL)
 		return -LS_ELIMIT;
 	*j = (struct ls_job){ .attempt = -1, .first_us = now_us, .last_us = now_us };
-	rc = ls_text_copy(j->name, sizeof(j->name), name);
-	if (rc == 0)
-		rc = ls_index_put(&e->job_index, ls_index_hash_text(name),
-			(uint32_t)(j - e->jobs));
-	if (rc != 0)
-		return rc; /* only a fresh place can fail: the index has room for a retired one */
+	memcpy(j->name, name, strlen(name) + 1); /* checked: it fits */
+	if (ls_index_put(&e->job_index, ls_index_hash_text(name),
+		    (uint32_t)(j - e->jobs)) != 0)
+		return -ENOMEM; /* only a fresh place can fail: the index has room for a retired one */
 	e->job_count += fresh;
 	e->stats.jobs++;
 	*ret_job = j;
@@ -224,7 +221,6 @@ ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us,
 {
 	uint32_t at = ls_engine_find_host(e, name);
 	bool fresh = e->host_count < LS_AGENTS_MAX;
-	int rc;
 
 	if (at != LS_INDEX_NONE) {
 		*ret_host = at;
@@ -232,18 +228,16 @@ ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us,
 	}
 	if (!ls_text_is_name(name, strlen(name), LS_HOST_NAME_MAX_BYTES - 1))
 		return -LS_ERANGE;
-	rc = ls_mem_grow((void **)&e->hosts, e->host_count, &e->host_capacity,
-		sizeof(*e->hosts));
-	if (rc != 0)
-		return rc;
+	if (ls_mem_grow((void **)&e->hosts, e->host_count, &e->host_capacity,
+		    sizeof(*e->hosts)) != 0)
+		return -ENOMEM;
 	at = fresh ? (uint32_t)e->host_count : roster_retire_host(e);
 	if (at == LS_INDEX_NONE)
 		return -LS_ELIMIT;
 	e->hosts[at] = (struct ls_engine_host){ .seen_us = now_us };
 	memcpy(e->hosts[at].name, name, strlen(name) + 1);
-	rc = ls_index_put(&e->host_index, ls_index_hash_text(name), at);
-	if (rc != 0)
-		return rc; /* as for jobs */
+	if (ls_index_put(&e->host_index, ls_index_hash_text(name), at) != 0)
+		return -ENOMEM; /* as for jobs */
 	e->host_count += fresh;
 	*ret_host = at;
 	return 0;
@@ -289,10 +283,8 @@ roster_group(struct ls_job_groups *g, uint32_t slot, const char *name)
 	uint32_t at = ls_index_find(&g->index, name, g->names, sizeof(*g->names));
 
 	if (at == LS_INDEX_NONE) {
-		int rc = ls_index_put(&g->index, ls_index_hash_text(name), g->count);
-
-		if (rc != 0)
-			return rc;
+		if (ls_index_put(&g->index, ls_index_hash_text(name), g->count) != 0)
+			return -ENOMEM;
 		at = g->count++;
 		memcpy(g->names[at], name, strlen(name) + 1);
 	}
@@ -342,8 +334,6 @@ roster_find(const struct ls_engine *e, const struct ls_job *j,
 static int
 roster_worker_place(struct ls_engine *e, uint32_t *ret_position)
 {
-	int rc;
-
 	if (e->free_worker != LS_INDEX_NONE) {
 		*ret_position = e->free_worker;
 		e->free_worker = e->workers[e->free_worker].slot;
@@ -351,13 +341,29 @@ roster_worker_place(struct ls_engine *e, uint32_t *ret_position)
 	}
 	if (e->worker_count == LS_WORKERS_MAX)
 		return -LS_ELIMIT;
-	rc = ls_mem_grow((void **)&e->workers, e->worker_count, &e->worker_capacity,
-		sizeof(*e->workers));
-	if (rc != 0)
-		return rc;
+	if (ls_mem_grow((void **)&e->workers, e->worker_count, &e->worker_capacity,
+		    sizeof(*e->workers)) != 0)
+		return -ENOMEM;
 	e->workers[e->worker_count].generation = 0;
 	*ret_position = (uint32_t)e->worker_count++;
 	return 0;
+}
+
+/* All that one more worker of a job needs memory for. */
+static int
+roster_reserve(struct ls_job *j, uint32_t slot, const struct ls_worker_info *info)
+{
+	return roster_reserve_slot(j) != 0 ||
+			ls_detect_reserve(&j->detect, j->count + 1) != 0 ||
+			ls_scales_reserve(&j->scales, j->count + 1) != 0 ||
+			roster_group(&j->roles, slot, info->role) != 0 ||
+			roster_group(&j->slices, slot, info->slice) != 0 ||
+			roster_place(&j->racks, slot, info->rack) != 0 ||
+			roster_place(&j->shards, slot, info->shard) != 0 ||
+			roster_stage(&j->stages, slot, info->role) != 0 ||
+			ls_detect_reserve_slices(&j->detect, j->slices.count) != 0
+		? -ENOMEM
+		: 0;
 }
 
 static int
@@ -371,23 +377,7 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	if (rc == 0 && e->hosts[host].workers >= LS_HOST_WORKERS_MAX)
 		rc = -LS_ELIMIT;
 	if (rc == 0)
-		rc = roster_reserve_slot(j);
-	if (rc == 0)
-		rc = ls_detect_reserve(&j->detect, j->count + 1);
-	if (rc == 0)
-		rc = ls_scales_reserve(&j->scales, j->count + 1);
-	if (rc == 0)
-		rc = roster_group(&j->roles, slot, info->role);
-	if (rc == 0)
-		rc = roster_group(&j->slices, slot, info->slice);
-	if (rc == 0)
-		rc = roster_place(&j->racks, slot, info->rack);
-	if (rc == 0)
-		rc = roster_place(&j->shards, slot, info->shard);
-	if (rc == 0)
-		rc = roster_stage(&j->stages, slot, info->role);
-	if (rc == 0)
-		rc = ls_detect_reserve_slices(&j->detect, j->slices.count);
+		rc = roster_reserve(j, slot, info);
 	if (rc == 0)
 		rc = roster_worker_place(e, &position);
 	if (rc != 0)
