@@ -459,14 +459,27 @@ finding_render_head(const struct ls_finding *f)
 static json_t *
 finding_render_course(const struct ls_finding *f)
 {
+	/* what was told of the first episode stays */
+	const json_t *told = json_array_size(f->episodes) > 0
+		? json_object_get(f->json, "onset")
+		: NULL;
+	const char *type = json_string_value(json_object_get(told, "type"));
+
 	return json_pack(
 		"{s:{s:o, s:I, s:s, s:i}, s:o, s:o, s:o, s:I, s:{s:I, s:o, s:s, s:i, s:b}}",
 		"onset", "at", ls_json_time(f->onset_us), "step",
-		(json_int_t)f->onset_step, "type", f->onset_type, "uncertainty_steps",
-		(int)f->onset_uncertainty_steps, "first_detected_at",
-		ls_json_time(f->detected_us), "updated_at", ls_json_time(f->updated_us),
-		"cleared_at", ls_json_time(f->cleared_us), "last_step",
-		(json_int_t)f->last_step, "persistence", "steps_seen",
+		(json_int_t)f->onset_step, "type",
+		type != NULL	     ? type
+			: f->born    ? "from_the_start"
+			: f->gradual ? "drift"
+				     : "step_change",
+		"uncertainty_steps",
+		type != NULL ? (int)json_integer_value(
+				       json_object_get(told, "uncertainty_steps"))
+			     : (int)f->uncertainty_steps,
+		"first_detected_at", ls_json_time(f->detected_us), "updated_at",
+		ls_json_time(f->updated_us), "cleared_at", ls_json_time(f->cleared_us),
+		"last_step", (json_int_t)f->last_step, "persistence", "steps_seen",
 		(json_int_t)f->steps_seen, "slowest_ratio",
 		ls_json_number(f->slowest_ratio, 3), "duty",
 		f->intermittent || f->detector >= LS_DETECT_PERIODIC ? "intermittent"
@@ -603,15 +616,9 @@ finding_render_reason(const struct ls_finding *f, json_t **doc)
 int
 ls_finding_render(struct ls_finding *f)
 {
-	json_t *doc;
+	json_t *doc = ls_finding_is_stored(f) ? finding_render_state(f)
+					      : finding_render_all(f);
 
-	if (f->onset_type == NULL || json_array_size(f->episodes) == 0) {
-		f->onset_type = f->born ? "from_the_start"
-			: f->gradual	? "drift"
-					: "step_change";
-		f->onset_uncertainty_steps = f->uncertainty_steps;
-	}
-	doc = ls_finding_is_stored(f) ? finding_render_state(f) : finding_render_all(f);
 	finding_add_episodes(f, &doc);
 	if (f->diagnosis.count > 0 &&
 		f->diagnosis.hypotheses[0].cause == LS_CAUSE_INSIDE_PROGRAM)

@@ -109,9 +109,6 @@ struct ls_finding {
 	/* the one before: its begin, and when it was over */
 	uint64_t ended_since_step;
 	int64_t ended_since_us, ended_us;
-	/* of the first one, as told; NULL: not told yet */
-	const char *onset_type;
-	uint32_t onset_uncertainty_steps;
 	double since_chip_hours;
 	json_t *episodes;
 	/* told before a restart: what was until then is in it */

@@ -34,9 +34,7 @@ finding_get_time(const json_t *o, const char *key)
 	const char *text = json_string_value(json_object_get(o, key));
 	int64_t t_us;
 
-	if (text == NULL || ls_conf_parse_time(text, 0, &t_us) != 0)
-		return 0;
-	return t_us;
+	return text == NULL || ls_conf_parse_time(text, 0, &t_us) != 0 ? 0 : t_us;
 }
 
 static int
@@ -44,9 +42,8 @@ finding_get_text(const json_t *o, const char *key, char *dst, size_t size)
 {
 	const char *text = json_string_value(json_object_get(o, key));
 
-	if (text == NULL)
-		return 0; /* stays empty */
-	return ls_text_copy(dst, size, text) == 0 ? 0 : -LS_EPARSE;
+	/* without one it stays empty */
+	return text == NULL || ls_text_copy(dst, size, text) == 0 ? 0 : -LS_EPARSE;
 }
 
 /* Is the text there, and this one? */
@@ -196,8 +193,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 		: finding_is_text(json, "pattern", "rotating")	? LS_DETECT_ROTATING
 		: finding_is_text(seen, "duty", "intermittent") ? LS_DETECT_STALLS
 								: LS_DETECT_CHRONIC;
-	f.onset_type = f.born ? "from_the_start" : f.gradual ? "drift" : "step_change";
-	f.onset_uncertainty_steps = f.uncertainty_steps = (uint32_t)json_integer_value(
+	f.uncertainty_steps = (uint32_t)json_integer_value(
 		json_object_get(onset, "uncertainty_steps"));
 	f.detected_us = finding_get_time(json, "first_detected_at");
 	f.updated_us = finding_get_time(json, "updated_at");
