@@ -54,24 +54,6 @@ roster_handle(const struct ls_engine *e, const struct ls_engine_worker *w)
 	return w->generation << ROSTER_POSITION_BITS | (uint32_t)(w - e->workers);
 }
 
-/* The workers of the present attempt give up their places. */
-static void
-roster_release_workers(struct ls_engine *e, struct ls_job *j)
-{
-	ls_reference_keep(e, j);
-	for (size_t i = 0; i < j->count; i++) {
-		struct ls_engine_worker *w = &e->workers[j->slots[i]];
-
-		w->current = false;
-		e->unheard -= !w->reported;
-		e->hosts[w->host].workers--;
-		w->generation = (w->generation + 1) & ROSTER_GENERATION_MASK;
-		w->slot = e->free_worker; /* the next free one */
-		e->free_worker = j->slots[i];
-		ls_counters_fini(&w->counters);
-	}
-}
-
 /* Drops what belongs to one attempt. */
 static void
 roster_reset_job(struct ls_job *j)
@@ -95,6 +77,25 @@ roster_reset_job(struct ls_job *j)
 		sizeof(*j) - offsetof(struct ls_job, count));
 }
 
+/* The present attempt is over: its workers give up their places. */
+static void
+roster_release_workers(struct ls_engine *e, struct ls_job *j)
+{
+	ls_reference_keep(e, j);
+	for (size_t i = 0; i < j->count; i++) {
+		struct ls_engine_worker *w = &e->workers[j->slots[i]];
+
+		w->current = false;
+		e->unheard -= !w->reported;
+		e->hosts[w->host].workers--;
+		w->generation = (w->generation + 1) & ROSTER_GENERATION_MASK;
+		w->slot = e->free_worker; /* the next free one */
+		e->free_worker = j->slots[i];
+		ls_counters_fini(&w->counters);
+	}
+	roster_reset_job(j);
+}
+
 void
 ls_job_fini(struct ls_job *j)
 {
@@ -116,10 +117,10 @@ roster_is_heard(const struct ls_engine_worker *w)
 	return ls_worker_reports(w) || w->reported;
 }
 
-/* The job that has been quiet for longest, with so many workers at least; unheard: and
- * never had a record. NULL: none is. */
+/* The job that has been quiet for longest, with so many workers at least, and unheard: that never had a record, gives up
+ * its workers. NULL: none is. */
 static struct ls_job *
-roster_quietest_job(struct ls_engine *e, size_t least, bool unheard)
+roster_retire(struct ls_engine *e, size_t least, bool unheard, int64_t now_us)
 {
 	struct ls_job *oldest = NULL;
 
@@ -132,6 +133,11 @@ roster_quietest_job(struct ls_engine *e, size_t least, bool unheard)
 				unheard ? roster_is_heard : ls_worker_reports) == 0)
 			oldest = j;
 	}
+	if (oldest == NULL)
+		return NULL;
+	ls_findings_clear_job(e, oldest, LS_REASON_NOT_MEASURED, now_us);
+	roster_release_workers(e, oldest);
+	oldest->attempt = -1;
 	return oldest;
 }
 
@@ -140,17 +146,9 @@ ls_roster_yield(struct ls_engine *e, int64_t now_us)
 {
 	bool full =
 		e->worker_count == LS_WORKERS_MAX && e->free_worker == LS_INDEX_NONE;
-	struct ls_job *j;
 
-	if (!full && e->unheard < LS_WORKERS_UNHEARD_MAX)
-		return;
-	j = roster_quietest_job(e, 1, !full);
-	if (j == NULL)
-		return;
-	ls_findings_clear_job(e, j, LS_REASON_NOT_MEASURED, now_us);
-	roster_release_workers(e, j);
-	roster_reset_job(j);
-	j->attempt = -1;
+	if (full || e->unheard >= LS_WORKERS_UNHEARD_MAX)
+		(void)roster_retire(e, 1, !full, now_us);
 }
 
 /* When all places are taken, the job that has been quiet for longest is forgotten.
@@ -158,12 +156,10 @@ ls_roster_yield(struct ls_engine *e, int64_t now_us)
 static struct ls_job *
 roster_retire_job(struct ls_engine *e, int64_t now_us)
 {
-	struct ls_job *oldest = roster_quietest_job(e, 0, false);
+	struct ls_job *oldest = roster_retire(e, 0, false, now_us);
 
 	if (oldest == NULL)
 		return NULL;
-	ls_findings_clear_job(e, oldest, LS_REASON_NOT_MEASURED, now_us);
-	roster_release_workers(e, oldest);
 	ls_index_remove(&e->job_index, ls_index_hash_text(oldest->name),
 		(uint32_t)(oldest - e->jobs));
 	ls_job_fini(oldest);
@@ -248,15 +244,13 @@ static int
 roster_reserve_slot(struct ls_job *j)
 {
 	size_t capacity = j->capacity == 0 ? 1 : j->capacity * 2;
-	struct ls_recent_table *recent;
 
 	if (j->count < j->capacity)
 		return 0;
-	recent = calloc(1, sizeof(*recent) + capacity * sizeof(recent->of[0]));
-	if (recent == NULL)
+	if (ls_mem_resize((void **)&j->recent, 1,
+		    sizeof(*j->recent) + capacity * sizeof(j->recent->of[0])) != 0)
 		return -ENOMEM;
-	free(j->recent);
-	j->recent = recent;
+	j->recent->first = j->recent->last = 0; /* its sums are made anew */
 	if (ls_mem_resize((void **)&j->slots, capacity, sizeof(*j->slots)) != 0 ||
 		ls_mem_resize((void **)&j->slice_nets, capacity,
 			sizeof(*j->slice_nets)) != 0 ||
@@ -523,7 +517,7 @@ static void
 roster_lose(struct ls_job *j, const struct ls_worker_info *info, int32_t attempt,
 	int64_t now_us)
 {
-	size_t at = 0;
+	size_t at = 0, oldest = 0;
 
 	if (j->lost == NULL)
 		j->lost = calloc(LS_JOB_LOST_MAX, sizeof(*j->lost));
@@ -531,14 +525,11 @@ roster_lose(struct ls_job *j, const struct ls_worker_info *info, int32_t attempt
 		return; /* no memory: intake counts its records as dropped */
 	while (at < j->lost_count &&
 		(j->lost[at].who.rank != info->rank ||
-			strcmp(j->lost[at].who.host, info->host) != 0))
+			strcmp(j->lost[at].who.host, info->host) != 0)) {
+		oldest = j->lost[at].seen_us < j->lost[oldest].seen_us ? at : oldest;
 		at++;
-	if (at == LS_JOB_LOST_MAX) {
-		at = 0;
-		for (size_t i = 1; i < LS_JOB_LOST_MAX; i++)
-			if (j->lost[i].seen_us < j->lost[at].seen_us)
-				at = i;
 	}
+	at = at < LS_JOB_LOST_MAX ? at : oldest;
 	j->lost_count += at == j->lost_count;
 	j->lost[at] = (struct ls_job_lost){ *info, now_us };
 	j->lost[at].who.attempt = attempt; /* -1 is decided here */
@@ -578,7 +569,6 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, const struct ls_worker_inf
 	if (j->attempt >= 0)
 		ls_findings_clear_job(e, j, LS_REASON_ATTEMPT_ENDED, now_us);
 	roster_release_workers(e, j);
-	roster_reset_job(j);
 	j->attempt = attempt;
 	return 0;
 }
