@@ -360,6 +360,9 @@ void ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
 size_t ls_job_hosts(const struct ls_engine *e, const struct ls_job *j,
 	const uint32_t *of, uint32_t group);
 
+/* Workers of the job by rank, those of one rank by host: into index of the job's room. */
+uint32_t *ls_job_by_rank(const struct ls_engine *e, const struct ls_job *j);
+
 /* Workers of the job on the same host as this one, itself included. */
 size_t ls_job_neighbours(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w);

@@ -17,36 +17,20 @@ contradictions_add(json_t *to, const char *meaning, json_t *claim, json_t *todo)
 			todo)));
 }
 
-static int
-contradictions_compare_ranks(const void *a, const void *b)
-{
-	const struct ls_engine_worker *x = *(const struct ls_engine_worker *const *)a,
-				      *y = *(const struct ls_engine_worker *const *)b;
-
-	if (x->info.rank != y->info.rank)
-		return x->info.rank < y->info.rank ? -1 : 1;
-	return strcmp(x->info.host, y->info.host);
-}
-
 /* Ranks that several workers have; one that is silent while the other reports was
  * replaced. */
 static void
 contradictions_twins(const struct ls_engine *e, const struct ls_job *j, json_t *to)
 {
-	const struct ls_engine_worker **by_rank;
+	const uint32_t *by_rank;
 	size_t shown = 0;
 
 	if (j->twins == 0)
 		return;
-	by_rank = malloc(j->count * sizeof(const struct ls_engine_worker *));
-	if (by_rank == NULL)
-		return; /* no memory: the next look finds them */
-	for (size_t i = 0; i < j->count; i++)
-		by_rank[i] = &e->workers[j->slots[i]];
-	qsort(by_rank, j->count, sizeof(const struct ls_engine_worker *),
-		contradictions_compare_ranks);
+	by_rank = ls_job_by_rank(e, j);
 	for (size_t i = 1; i < j->count && shown < LS_CONTRADICTIONS_SHOWN; i++) {
-		const struct ls_engine_worker *a = by_rank[i - 1], *b = by_rank[i];
+		const struct ls_engine_worker *a = &e->workers[by_rank[i - 1]],
+					      *b = &e->workers[by_rank[i]];
 		char users[64] = "";
 
 		if (a->info.rank != b->info.rank ||
@@ -62,7 +46,6 @@ contradictions_twins(const struct ls_engine *e, const struct ls_job *j, json_t *
 				    "job"));
 		shown++;
 	}
-	free(by_rank);
 }
 
 /* A worker that says this number of workers. */
@@ -198,12 +181,6 @@ contradictions_slices(const struct ls_engine *e, const struct ls_job *j)
 			crowd->slice, crowded, (int)j->world, (int)most->slices,
 			(int)(j->world / most->slices));
 	return line;
-}
-
-const char *
-ls_contradiction_text(const json_t *c, const char *key)
-{
-	return json_string_value(json_object_get(c, key));
 }
 
 json_t *

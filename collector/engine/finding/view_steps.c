@@ -121,32 +121,19 @@ ls_view_steps(const struct ls_engine *e, const char *job, const char *host,
 
 /* --- one step, all its workers -------------------------------------------- */
 
-/* A worker that has a record of the step. */
-struct view_member {
-	const struct ls_worker_info *who;
-	const struct ls_cell *cell;
-};
-
-static int
-view_member_compare(const void *a, const void *b)
-{
-	const struct view_member *x = a, *y = b;
-
-	return (x->who->rank > y->who->rank) - (x->who->rank < y->who->rank);
-}
-
+/* Of the workers by_rank[from .. to - 1], which all have a record of the step. */
 static json_t *
-view_members(const struct ls_live_row *r, const struct view_member *m, size_t from,
-	size_t to)
+view_members(const struct ls_engine *e, const struct ls_live_row *r,
+	const uint32_t *by_rank, size_t from, size_t to)
 {
 	json_t *items = json_array();
 
 	for (size_t i = from; i < to; i++) {
-		json_t *v = view_record(r, m[i].cell, m[i].who->rank);
+		const struct ls_engine_worker *w = &e->workers[by_rank[i]];
+		json_t *v = view_record(r, ls_row_cell(r, w->slot), w->info.rank);
 
-		ls_ignore(json_object_set_new(v, "host", ls_json_text(m[i].who->host)));
-		ls_ignore(
-			json_object_set_new(v, "slice", ls_json_text(m[i].who->slice)));
+		ls_ignore(json_object_set_new(v, "host", ls_json_text(w->info.host)));
+		ls_ignore(json_object_set_new(v, "slice", ls_json_text(w->info.slice)));
 		ls_ignore(json_array_append_new(items, v));
 	}
 	return items;
@@ -167,33 +154,24 @@ ls_view_step(const struct ls_engine *e, const char *job, uint64_t step, size_t s
 {
 	const struct ls_job *j = ls_engine_find_job(e, job);
 	const struct ls_live_row *r = j != NULL ? view_find_row(j, step) : NULL;
-	struct view_member *m;
-	size_t s, n = 0, end;
+	uint32_t *by_rank;
+	size_t n = 0, end;
 	char next[40];
 
 	if (r == NULL)
 		return -LS_EUNKNOWN;
-	m = calloc(j->count + 1, sizeof(*m));
-	if (m == NULL)
-		return -ENOMEM;
-	for (s = 0; s < j->count; s++) {
-		const struct ls_cell *c = ls_row_cell(r, s);
-
-		if (c != NULL)
-			m[n++] = (struct view_member){ &e->workers[j->slots[s]].info,
-				c };
-	}
-	qsort(m, n, sizeof(*m), view_member_compare);
-	if (skip > n)
-		skip = n;
+	by_rank = ls_job_by_rank(e, j);
+	for (size_t i = 0; i < j->count; i++)
+		if (ls_row_cell(r, e->workers[by_rank[i]].slot) != NULL)
+			by_rank[n++] = by_rank[i];
+	skip = skip < n ? skip : n;
 	end = n - skip < limit ? n : skip + limit;
 	(void)snprintf(next, sizeof(next), "after-%zu", end);
 	*ret_step = json_pack("{s:i, s:s, s:s, s:I, s:i, s:I, s:o, s:s?}",
 		"schema_version", 1, "source", "live", "job", j->name, "step",
-		(json_int_t)step, "attempt", n > 0 ? (int)m[0].who->attempt : 0,
-		"workers", (json_int_t)n, "items", view_members(r, m, skip, end),
+		(json_int_t)step, "attempt", n > 0 ? (int)j->attempt : 0, "workers",
+		(json_int_t)n, "items", view_members(e, r, by_rank, skip, end),
 		"next_cursor", end < n ? next : NULL);
-	free(m);
 	return *ret_step != NULL ? 0 : -ENOMEM;
 }
 

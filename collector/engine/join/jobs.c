@@ -126,6 +126,27 @@ ls_job_sort(uint32_t *numbers, size_t n)
 		qsort(numbers, n, sizeof(*numbers), job_compare);
 }
 
+static int
+job_compare_ranks(const void *a, const void *b, void *workers)
+{
+	const struct ls_worker_info
+		*x = &((struct ls_engine_worker *)workers)[*(const uint32_t *)a].info,
+		*y = &((struct ls_engine_worker *)workers)[*(const uint32_t *)b].info;
+
+	return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
+				  : strcmp(x->host, y->host);
+}
+
+uint32_t *
+ls_job_by_rank(const struct ls_engine *e, const struct ls_job *j)
+{
+	uint32_t *at = j->room.index;
+
+	memcpy(at, j->slots, j->count * sizeof(*at));
+	qsort_r(at, j->count, sizeof(*at), job_compare_ranks, e->workers);
+	return at;
+}
+
 size_t
 ls_job_hosts(const struct ls_engine *e, const struct ls_job *j, const uint32_t *of,
 	uint32_t group)
@@ -185,11 +206,10 @@ ls_job_is_contested(const struct ls_engine *e, const struct ls_job *j,
 const struct ls_job_groups *
 ls_job_groups_of(const struct ls_job *j, unsigned way)
 {
-	if (way == LS_WAY_RACK)
-		return &j->racks;
-	if (way == LS_WAY_SHARD)
-		return &j->shards;
-	return way == LS_WAY_SLICE && j->slices.count > 1 ? &j->slices : NULL;
+	return way == LS_WAY_RACK			     ? &j->racks
+		: way == LS_WAY_SHARD			     ? &j->shards
+		: way == LS_WAY_SLICE && j->slices.count > 1 ? &j->slices
+							     : NULL;
 }
 
 uint32_t
@@ -198,9 +218,9 @@ ls_job_group_of(const struct ls_engine *e, const struct ls_job *j, unsigned way,
 {
 	const struct ls_job_groups *g = ls_job_groups_of(j, way);
 
-	if (way == LS_WAY_HOST)
-		return e->workers[j->slots[slot]].host;
-	return g == NULL ? LS_GROUP_NO : g->of[slot];
+	return way == LS_WAY_HOST ? e->workers[j->slots[slot]].host
+		: g == NULL	  ? LS_GROUP_NO
+				  : g->of[slot];
 }
 
 bool
