@@ -273,6 +273,12 @@ double ls_detect_nearness(const struct ls_detect_worker *w);
 unsigned ls_detect_found(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT]);
 
 /* Mean excess of an episode as a ratio of the step time now; 0 for an empty one. */
-double ls_detect_excess_ratio(const struct ls_detect *d, const struct ls_episode *ep);
+static inline double
+ls_detect_excess_ratio(const struct ls_detect *d, const struct ls_episode *ep)
+{
+	return ep->steps == 0 || !(d->step_s > 0)
+		? 0
+		: ep->excess_s / (double)ep->steps / d->step_s;
+}
 
 #endif

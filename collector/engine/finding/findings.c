@@ -101,18 +101,6 @@ ls_findings_open(const struct ls_engine *e, const struct ls_finding *subject)
 	return f != NULL && ls_finding_is_open(f) ? f : NULL;
 }
 
-bool
-ls_findings_is_known(const struct ls_finding *f, int64_t now_us)
-{
-	return now_us / 1000 <= f->known_us / 1000; /* storage keeps milliseconds */
-}
-
-bool
-ls_findings_reopens(const struct ls_finding *last, int64_t now_us)
-{
-	return last != NULL && now_us - last->cleared_us < LS_ENGINE_US(LS_REOPEN_S);
-}
-
 /* The last finding about a subject goes on, with another episode; false: it is another by now. */
 static bool
 findings_again(struct ls_finding *last, int64_t now_us)
@@ -220,14 +208,6 @@ ls_findings_claim(struct ls_engine *e, const struct ls_finding *subject, uint64_
 	}
 	ls_findings_begin(e, f, step, t_us, uncertainty_steps);
 	return f;
-}
-
-bool
-ls_findings_is_due(const struct ls_finding *f, uint64_t step, int64_t now_us)
-{
-	return !ls_findings_is_known(f, now_us) &&
-		(step >= f->last_step + LS_FINDING_UPDATE_STEPS ||
-			now_us - f->updated_us >= LS_FINDING_UPDATE_US);
 }
 
 struct ls_finding

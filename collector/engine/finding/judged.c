@@ -8,13 +8,6 @@
 
 #define JUDGED_WHY_BYTES 192
 
-double
-ls_judged_limit_s(const struct ls_job *j)
-{
-	return fmax(LS_COUNTERS_S,
-		j->detect.step_s > 0 ? LS_LOOK * j->detect.step_s : 0);
-}
-
 /* Is the worker in the newest steps, or was it when the job ended? */
 static bool
 judged_is(const struct ls_job *j, const struct ls_engine_worker *w, uint64_t newest,

@@ -43,7 +43,11 @@ struct ls_stats_middle {
 void ls_stats_middle(double *v, size_t n, struct ls_stats_middle *ret_middle);
 
 /* Median of those values. */
-double ls_stats_median_of(const struct ls_stats_middle *m);
+static inline double
+ls_stats_median_of(const struct ls_stats_middle *m)
+{
+	return m->odd ? m->at : (m->below + m->at) / 2;
+}
 
 /* Median of those values without one of the value x (which is among them). */
 double ls_stats_median_without(const struct ls_stats_middle *m, double x);
@@ -94,6 +98,10 @@ ls_stats_line_about_mean(const struct ls_stats_line *l)
 }
 
 /* x held within -limit..limit. */
-double ls_stats_clip(double x, double limit);
+static inline double
+ls_stats_clip(double x, double limit)
+{
+	return x > limit ? limit : x < -limit ? -limit : x;
+}
 
 #endif
