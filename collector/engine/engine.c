@@ -133,19 +133,7 @@ engine_spare(const struct ls_job *j)
 		: j->live_count;
 }
 
-/* The job that can best spare its oldest step; NULL: none has any. */
-static struct ls_job *
-engine_largest(struct ls_engine *e)
-{
-	struct ls_job *most = NULL;
-
-	for (size_t i = 0; i < e->job_count; i++)
-		if (engine_spare(&e->jobs[i]) > (most == NULL ? 0 : engine_spare(most)))
-			most = &e->jobs[i];
-	return most;
-}
-
-/* Keeps all jobs together within LS_CELLS_MAX. False: the open steps alone are too
+/* Keeps all jobs together within LS_CELLS_MAX: who can best spare its oldest step loses it. False: the open steps alone are too
  * many. */
 static bool
 engine_fit(struct ls_engine *e)
@@ -155,8 +143,12 @@ engine_fit(struct ls_engine *e)
 	for (size_t i = 0; i < e->job_count; i++)
 		held += e->jobs[i].steps.held;
 	while (held > LS_CELLS_MAX) {
-		struct ls_job *most = engine_largest(e);
+		struct ls_job *most = NULL;
 
+		for (size_t i = 0; i < e->job_count; i++)
+			if (engine_spare(&e->jobs[i]) >
+				(most == NULL ? 0 : engine_spare(most)))
+				most = &e->jobs[i];
 		if (most == NULL)
 			return false;
 		held -= ls_job_forget(most);

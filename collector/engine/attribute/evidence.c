@@ -252,9 +252,6 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 		.metric = kind->metric,
 		.unit = kind->unit,
 		.subject = NAN,
-		.p10 = NAN,
-		.p50 = NAN,
-		.p90 = NAN,
 		.robust_z = NAN };
 	row->per_step_s = !kind->seconds ? 0 : kind->counter >= 0 ? counter_s : 1;
 	if (slot != SIZE_MAX)
@@ -272,8 +269,6 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 		n = 0;
 	}
 	row->peers = n;
-	if (n == 0)
-		return;
 	row->p10 = ls_stats_quantile(scratch, n, 0.1);
 	row->p50 = ls_stats_quantile(scratch, n, 0.5);
 	row->p90 = ls_stats_quantile(scratch, n, 0.9);
@@ -508,8 +503,10 @@ evidence_kept(const struct ls_engine *e, const struct evidence_window *w, size_t
 {
 	const struct ls_job *j = w->j;
 	const bool of_host = ls_metric_info(metric)->scope != LS_METRIC_SCOPE_JOB;
-	double *more = j->room.a, second = -INFINITY, most, centre;
-	size_t n = 0, best = SIZE_MAX;
+	struct ls_stats_best most[2] = { { -INFINITY, SIZE_MAX },
+		{ -INFINITY, SIZE_MAX } };
+	double *more = j->room.a, second = -INFINITY, centre;
+	size_t n = 0, best;
 
 	for (size_t i = 0; i < j->count; i++) {
 		more[i] = at > 0 && j->slices.of[i] + 1 != at
@@ -518,22 +515,21 @@ evidence_kept(const struct ls_engine *e, const struct evidence_window *w, size_t
 				evidence_rate(e, j, metric, i,
 					ep->start_us - EVIDENCE_COUNTERS_US,
 					ep->start_us);
-		if (!isnan(more[i]) && (best == SIZE_MAX || more[i] > more[best]))
-			best = i;
+		ls_stats_best(most, more[i], i);
 	}
+	best = most[0].at;
 	for (size_t i = 0; i < j->count && best != SIZE_MAX; i++)
 		if (i != best &&
 			!(of_host &&
 				e->workers[j->slots[i]].host ==
 					e->workers[j->slots[best]].host))
 			second = fmax(second, more[i]); /* a NaN is not taken */
-	most = best == SIZE_MAX ? NAN : more[best];
 	for (size_t i = 0; i < j->count; i++)
 		if (!isnan(more[i]))
 			more[n++] = more[i];
 	centre = ls_stats_median(more, n);
-	if (n < LS_PEERS || most - centre < least ||
-		second - centre > LS_QUARTER * (most - centre))
+	if (n < LS_PEERS || most[0].v - centre < least ||
+		second - centre > LS_QUARTER * (most[0].v - centre))
 		return SIZE_MAX;
 	return best;
 }

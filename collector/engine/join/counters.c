@@ -63,15 +63,10 @@ counters_grow(struct ls_counters *c, int64_t t_us, uint16_t mask)
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < c->count; i++) {
-		const double *from =
-			&c->value[counters_at(c, i) * counters_columns(c->mask)];
-
 		grown.t_us[i] = c->t_us[counters_at(c, i)];
 		for (int hot = 0; hot < LS_HOT_MAX; hot++)
 			if ((grown.mask & 1u << hot) != 0)
-				grown.value[n++] = (c->mask & 1u << hot) != 0
-					? *from++
-					: (double)NAN;
+				grown.value[n++] = counters_value(c, i, hot);
 	}
 	grown.count = c->count;
 	grown.head = c->count % grown.capacity;
