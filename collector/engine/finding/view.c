@@ -5,7 +5,6 @@
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/finding/judge_group.h"
 #include "collector/engine/finding/judged.h"
-#include "collector/engine/finding/attention.h"
 #include "collector/engine/engine_state.h"
 #include "collector/engine/join/lies.h"
 #include "proto/base/json.h"
@@ -437,7 +436,7 @@ view_hosts_place(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	else if (!suspicion && !ask->descending)
 		key = -key;
 	return (struct view_sorted){
-		.near = suspicion ? ls_attention_nearness(j, slot) : 0,
+		.near = suspicion ? (double)j->detect.near[slot] : 0,
 		.key = key,
 		.index = slot,
 		.name = ask->sort == LS_VIEW_BY_HOST ? w->info.host : NULL,
