@@ -181,10 +181,10 @@ static double
 evidence_scale(const struct ls_job *j, const struct evidence_kind *kind,
 	const struct ls_cell *c)
 {
-	if (!j->replica.on || kind->signal == LS_SIGNAL_WORK ||
-		kind->signal == LS_SIGNAL_LOAD)
-		return 1;
-	return j->detect.step_s / (double)c->expected_s;
+	return !j->replica.on || kind->signal == LS_SIGNAL_WORK ||
+			kind->signal == LS_SIGNAL_LOAD
+		? 1
+		: j->detect.step_s / (double)c->expected_s;
 }
 
 /* Mean of one kind over the window for one worker; NaN if never measured. *marked: a
@@ -251,11 +251,12 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 	*row = (struct ls_evidence){ .signal = kind->signal,
 		.metric = kind->metric,
 		.unit = kind->unit,
-		.subject = NAN,
+		.subject = slot != SIZE_MAX ? evidence_value(e, w, kind, slot, &marked)
+					    : NAN,
+		.per_step_s = !kind->seconds ? 0
+			: kind->counter >= 0 ? counter_s
+					     : 1,
 		.robust_z = NAN };
-	row->per_step_s = !kind->seconds ? 0 : kind->counter >= 0 ? counter_s : 1;
-	if (slot != SIZE_MAX)
-		row->subject = evidence_value(e, w, kind, slot, &marked);
 	for (size_t i = first; i < end; i += stride) {
 		double v = room->sorted[i] == slot
 			? NAN

@@ -140,7 +140,6 @@ contradictions_slices(const struct ls_engine *e, const struct ls_job *j)
 	uint32_t *workers = calloc(j->slices.count, sizeof(*workers));
 	const struct ls_worker_info *most = NULL, *least = NULL, *crowd = NULL;
 	uint32_t used = 0, crowded = 0;
-	json_t *line = NULL;
 
 	for (size_t i = 0; workers != NULL && i < j->count; i++) {
 		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
@@ -165,22 +164,22 @@ contradictions_slices(const struct ls_engine *e, const struct ls_job *j)
 	if (most == NULL)
 		return NULL;
 	if (most->slices != least->slices)
-		line = json_sprintf(
+		return json_sprintf(
 			"%s says that the job has %d slices, %s says %d: set "
 			"MEGASCALE_NUM_SLICES to one number",
 			least->host, (int)least->slices, most->host, (int)most->slices);
-	else if (used > (uint32_t)most->slices)
-		line = json_sprintf(
+	if (used > (uint32_t)most->slices)
+		return json_sprintf(
 			"%s says that the job has %d slices, and its workers "
 			"are in %u: set LOCKSTEP_SLICE",
 			most->host, (int)most->slices, used);
-	else if (j->world > 0 && j->world % most->slices == 0 &&
+	if (j->world > 0 && j->world % most->slices == 0 &&
 		crowded > (uint32_t)(j->world / most->slices))
-		line = json_sprintf("slice \"%s\" has %u workers, and %d workers in %d "
+		return json_sprintf("slice \"%s\" has %u workers, and %d workers in %d "
 				    "slices make %d in each: set LOCKSTEP_SLICE",
 			crowd->slice, crowded, (int)j->world, (int)most->slices,
 			(int)(j->world / most->slices));
-	return line;
+	return NULL;
 }
 
 json_t *

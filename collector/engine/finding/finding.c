@@ -7,6 +7,7 @@
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <math.h>
 #include <openssl/sha.h>
@@ -37,10 +38,9 @@ ls_finding_severity(double slowdown)
 {
 	double lost = slowdown > 1 ? 1 - 1 / slowdown : 0;
 
-	if (lost >= LS_SEVERITY_CRITICAL_RATIO)
-		return LS_SEVERITY_CRITICAL;
-	return lost >= LS_SEVERITY_WARNING_RATIO ? LS_SEVERITY_WARNING
-						 : LS_SEVERITY_INFO;
+	return lost >= LS_SEVERITY_CRITICAL_RATIO   ? LS_SEVERITY_CRITICAL
+		: lost >= LS_SEVERITY_WARNING_RATIO ? LS_SEVERITY_WARNING
+						    : LS_SEVERITY_INFO;
 }
 
 /* Same worker on the same host? */
@@ -122,7 +122,7 @@ ls_finding_make_id(const struct ls_finding *f, unsigned more,
 {
 	char text[LS_JOB_NAME_MAX_BYTES + 2 * LS_HOST_NAME_MAX_BYTES + 96];
 	uint8_t hash[SHA256_DIGEST_LENGTH];
-	uint64_t bits = 0;
+	uint64_t bits;
 	size_t chars = 4 + more, len;
 
 	if (chars > 12)
@@ -137,10 +137,9 @@ ls_finding_make_id(const struct ls_finding *f, unsigned more,
 							   : "");
 	LS_ASSERT(len < sizeof(text)); /* the longest names fit */
 	SHA256((const unsigned char *)text, len, hash);
-	for (int i = 0; i < 8; i++)
-		bits = bits << 8 | hash[i];
+	memcpy(&bits, hash, sizeof(bits));
 	memcpy(ret_id, "F-", 2);
-	ls_text_crockford(ret_id + 2, chars, bits);
+	ls_text_crockford(ret_id + 2, chars, be64toh(bits));
 	return 0;
 }
 

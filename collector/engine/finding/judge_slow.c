@@ -28,9 +28,9 @@ judge_slow_cell(const struct ls_job *j, size_t slot, size_t back)
 static double
 judge_slow_turn(const struct ls_cell *before, const struct ls_cell *now)
 {
-	if (before == NULL || now == NULL || !before->has_enter || !now->has_enter)
-		return NAN;
-	return (double)(now->enter_us - before->exit_us) * 1e-6;
+	return before == NULL || now == NULL || !before->has_enter || !now->has_enter
+		? NAN
+		: (double)(now->enter_us - before->exit_us) * 1e-6;
 }
 
 /* What of a worker's lateness in the newest step is its own doing, in it or at the end

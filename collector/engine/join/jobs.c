@@ -64,18 +64,17 @@ void
 ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_worker_info *ret_info)
 {
-	ret_info->step_source = LS_STEP_MARKER;
-	ret_info->step_confidence = 0;
+	const struct ls_worker_info *least = NULL;
+
 	for (size_t i = 0; i < j->count; i++) {
 		const struct ls_worker_info *w = &e->workers[j->slots[i]].info;
 
-		if (w->step_source == LS_STEP_MARKER ||
-			(ret_info->step_source != LS_STEP_MARKER &&
-				w->step_confidence >= ret_info->step_confidence))
-			continue;
-		ret_info->step_source = w->step_source;
-		ret_info->step_confidence = w->step_confidence;
+		if (w->step_source != LS_STEP_MARKER &&
+			(least == NULL || w->step_confidence < least->step_confidence))
+			least = w;
 	}
+	ret_info->step_source = least == NULL ? LS_STEP_MARKER : least->step_source;
+	ret_info->step_confidence = least == NULL ? 0 : least->step_confidence;
 }
 
 size_t

@@ -250,8 +250,6 @@ ls_blame_is_apart(struct ls_blame_room *room, const struct ls_cell *cells, size_
 	       centre_us;
 	size_t used = 0, away = 0;
 
-	if (!(step->spread_s > limit_s)) /* as almost always */
-		return false;
 	for (size_t i = 0; i < n; i++)
 		if (cells[i].present)
 			room->a[used++] = (double)cells[i].begin_us;
@@ -259,5 +257,5 @@ ls_blame_is_apart(struct ls_blame_room *room, const struct ls_cell *cells, size_
 	for (size_t i = 0; i < n; i++)
 		away += cells[i].present &&
 			fabs((double)cells[i].begin_us - centre_us) * 1e-6 > limit_s;
-	return 2 * away >= used;
+	return step->spread_s > limit_s && 2 * away >= used;
 }

@@ -101,11 +101,9 @@ replica_row_is_apart(const struct ls_engine *e, struct ls_job *j,
 		if (w->clock_err_s > err_s)
 			err_s = w->clock_err_s;
 	}
-	if (j->count < 2 || in == 0)
-		return false;
 	/* who has ended counts: replay does not know */
 	if (in < j->count && 2 * in <= j->count)
-		return true;
+		return in > 0;
 	/* order is claimed beyond three times what the two clocks may be off */
 	return in >= 2 &&
 		((double)(begun_us - ended_us) * 1e-6 > LS_SIGMAS * M_SQRT2 * err_s ||
@@ -172,11 +170,10 @@ ls_replica_watch(struct ls_engine *e, struct ls_job *j, const struct ls_row *row
 static int
 replica_bin(const struct ls_replica *r, double load)
 {
-	double at;
+	double at = r->has_first && load > 0
+		? floor(LS_REPLICA_OCTAVE * log2(load)) - r->first_bin
+		: -1;
 
-	if (!r->has_first || !(load > 0))
-		return -1;
-	at = floor(LS_REPLICA_OCTAVE * log2(load)) - r->first_bin;
 	return at >= 0 && at < LS_REPLICA_BINS ? (int)at : -1;
 }
 
