@@ -133,8 +133,8 @@ engine_spare(const struct ls_job *j)
 		: j->live_count;
 }
 
-/* Keeps all jobs together within LS_CELLS_MAX: who can best spare its oldest step loses it. False: the open steps alone are too
- * many. */
+/* Keeps all jobs together within LS_CELLS_MAX: the job that can best spare its oldest step forgets it. False: the open
+ * steps alone are too many. */
 static bool
 engine_fit(struct ls_engine *e)
 {

@@ -48,7 +48,7 @@ judge_keep(struct ls_job *j, struct ls_live_row *kept)
 	ls_recent_rows(j);
 }
 
-/* It checkpoints, evaluates or compiles: a step of which most workers do is unlike the others, and not judged. */
+/* It checkpoints, evaluates or compiles. A step in which most workers do so is not judged. */
 static bool
 judge_is_masked(const struct ls_cell *c)
 {

@@ -117,8 +117,8 @@ roster_is_heard(const struct ls_engine_worker *w)
 	return ls_worker_reports(w) || w->reported;
 }
 
-/* The job that has been quiet for longest, with so many workers at least, and unheard: that never had a record, gives up
- * its workers. NULL: none is. */
+/* Of the jobs with at least so many workers, the one that has been quiet for longest gives up its workers. unheard:
+ * only a job that never had a record. NULL: there is no such job. */
 static struct ls_job *
 roster_retire(struct ls_engine *e, size_t least, bool unheard, int64_t now_us)
 {
@@ -181,10 +181,11 @@ roster_job(struct ls_engine *e, const char *name, int64_t now_us,
 	if (j == NULL)
 		return -LS_ELIMIT;
 	*j = (struct ls_job){ .attempt = -1, .first_us = now_us, .last_us = now_us };
-	memcpy(j->name, name, strlen(name) + 1); /* checked: it fits */
-	if (ls_index_put(&e->job_index, ls_index_hash_text(name),
-		    (uint32_t)(j - e->jobs)) != 0)
-		return -ENOMEM; /* only a fresh place can fail: the index has room for a retired one */
+	/* the name was checked; and only a fresh place can fail: the index has room for a retired one */
+	if (ls_text_copy(j->name, sizeof(j->name), name) != 0 ||
+		ls_index_put(&e->job_index, ls_index_hash_text(name),
+			(uint32_t)(j - e->jobs)) != 0)
+		return -ENOMEM;
 	e->job_count += fresh;
 	e->stats.jobs++;
 	*ret_job = j;

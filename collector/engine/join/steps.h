@@ -91,7 +91,7 @@ void ls_steps_fini(struct ls_steps *s);
 int ls_steps_put(struct ls_steps *s, size_t slot, size_t n, uint64_t number,
 	const struct ls_record *r, int64_t now_us) LS_MUSTCHECK;
 
-/* In a window, records of a worker add up in its cell: makes means of them. */
+/* Makes means of the records of a worker in a window: they add up in its cell until then. */
 void ls_steps_means(struct ls_cell *c);
 
 /* Phases that may take long without being a fault: a bit each. */

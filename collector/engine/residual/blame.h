@@ -131,8 +131,8 @@ struct ls_blame_room {
 int ls_blame_reserve(struct ls_blame_room *room, size_t n) LS_MUSTCHECK;
 void ls_blame_fini(struct ls_blame_room *room);
 
-/* Sorts the n workers by role, and by slice for ls_blame_slices; again after every change. role[] < role_count <= n <=
- * capacity, and so slice[]; one slice is none. */
+/* Sorts the n workers by role, and by slice for ls_blame_slices (one slice is none); again after every change.
+ * role[] < role_count <= n <= capacity; the same holds for slices. */
 void ls_blame_group(struct ls_blame_room *room, const uint32_t *role,
 	uint32_t role_count, const uint32_t *slice, uint32_t slice_count, size_t n);
 

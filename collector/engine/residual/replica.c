@@ -155,7 +155,7 @@ ls_replica_watch(struct ls_engine *e, struct ls_job *j, const struct ls_row *row
 	int64_t now_us)
 {
 	struct ls_replica *r = &j->replica;
-	/* most workers of a window wait for others after all */
+	/* do most workers of a window wait for others after all? */
 	bool other = r->on ? ls_steps_mostly(row, replica_waits)
 			   : replica_row_is_apart(e, j, row);
 
