@@ -266,8 +266,10 @@ ls_detect_link(const struct ls_detect *d, size_t at, const uint32_t *slice_of,
 			p < LS_PEERS_MAX && (at == 0 || slice_of[i] + 1 == at); p++)
 			ls_stats_best(best, d->worker[i].send[p].excess_s,
 				i * LS_PEERS_MAX + p);
+	if (!(took_s > 0) || best[0].v < LS_SHARED * took_s ||
+		LS_HALF * best[0].v < best[1].v)
+		return false;
 	*ret_slot = best[0].at / LS_PEERS_MAX;
 	*ret_rank = d->worker[*ret_slot].send[best[0].at % LS_PEERS_MAX].rank;
-	return best[0].v >= LS_SHARED * took_s && LS_HALF * best[0].v >= best[1].v &&
-		took_s > 0;
+	return true;
 }

@@ -12,7 +12,7 @@ static void
 pulse_add(struct ls_pulse_means *to, const struct ls_pulse_means *v, double share)
 {
 	for (size_t k = 0; k < LS_PULSE_VALUES; k++)
-		if (!isnan(v->v[k]))
+		if (!isnan(v->v[k])) /* the least wait may be not known */
 			to->v[k] += (v->v[k] - to->v[k]) * share;
 }
 
