@@ -86,7 +86,9 @@ ls_lies_render(const struct ls_engine *e, const struct ls_job *j)
 		lie += one > 0;
 		sum += one;
 	}
-	qsort_r(host, lie, sizeof(*host), lies_compare, e->hosts); /* worst first */
+	if (lie > 1)
+		qsort_r(host, lie, sizeof(*host), lies_compare,
+			e->hosts); /* worst first */
 	for (size_t i = 0; i < lie && i < LS_LIARS_SHOWN; i++)
 		ls_ignore(json_array_append_new(hosts,
 			lies_render_host(&e->hosts[host[i]])));
