@@ -69,7 +69,7 @@ backend_stalls(const struct ls_backend_parts *p, json_t *finding)
 
 	if (json_unpack(finding, "{s:s, s:{s:s}, s:{s:s}}", "kind", &kind, "job", "id",
 		    &job, "onset", "at", &from) != 0 ||
-		strcmp(kind, ls_finding_kind_name(LS_KIND_HANG)) != 0)
+		strcmp(kind, ls_finding_name(LS_NAMES_KIND, LS_KIND_HANG)) != 0)
 		return finding;
 	rows = json_array();
 	host = json_string_value(

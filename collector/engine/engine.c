@@ -62,15 +62,21 @@ ls_engine_free(struct ls_engine *e)
 	free(e);
 }
 
+/* Is it waited for: neither ended nor absent? */
+static bool
+engine_waits_for(const struct ls_engine_worker *w)
+{
+	return !ls_worker_is_gone(w) && w->missed < LS_LOOK;
+}
+
 /* Will this worker still report the step? Ended, absent and already further workers
  * will not. */
 static bool
 engine_expects(const struct ls_job *j, const struct ls_engine_worker *w, uint64_t step)
 {
-	if (ls_worker_is_gone(w) || w->missed >= LS_LOOK)
-		return false;
-	return !w->reported ||
-		(j->replica.on ? w->window <= step : w->last_step < step);
+	return engine_waits_for(w) &&
+		(!w->reported ||
+			(j->replica.on ? w->window <= step : w->last_step < step));
 }
 
 /* Can nobody add to this row any more? *ret_expected: workers that should be in it. */
@@ -127,20 +133,8 @@ engine_spare(const struct ls_job *j)
 		: j->live_count;
 }
 
-/* The job that can best spare its oldest step; NULL: none has any. */
-static struct ls_job *
-engine_largest(struct ls_engine *e)
-{
-	struct ls_job *most = NULL;
-
-	for (size_t i = 0; i < e->job_count; i++)
-		if (engine_spare(&e->jobs[i]) > (most == NULL ? 0 : engine_spare(most)))
-			most = &e->jobs[i];
-	return most;
-}
-
-/* Keeps all jobs together within LS_CELLS_MAX. False: the open steps alone are too
- * many. */
+/* Keeps all jobs together within LS_CELLS_MAX: the job that can best spare its oldest step forgets it. False: the open
+ * steps alone are too many. */
 static bool
 engine_fit(struct ls_engine *e)
 {
@@ -149,8 +143,12 @@ engine_fit(struct ls_engine *e)
 	for (size_t i = 0; i < e->job_count; i++)
 		held += e->jobs[i].steps.held;
 	while (held > LS_CELLS_MAX) {
-		struct ls_job *most = engine_largest(e);
+		struct ls_job *most = NULL;
 
+		for (size_t i = 0; i < e->job_count; i++)
+			if (engine_spare(&e->jobs[i]) >
+				(most == NULL ? 0 : engine_spare(most)))
+				most = &e->jobs[i];
 		if (most == NULL)
 			return false;
 		held -= ls_job_forget(most);
@@ -214,14 +212,8 @@ engine_fit_open(struct ls_engine *e, int64_t now_us)
 static uint32_t
 job_active(const struct ls_engine *e, struct ls_job *j)
 {
-	if (j->active_known)
-		return j->active;
-	j->active = 0;
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-
-		j->active += !ls_worker_is_gone(w) && w->missed < LS_LOOK;
-	}
+	if (!j->active_known)
+		j->active = (uint32_t)ls_job_workers(e, j, engine_waits_for);
 	j->active_known = true;
 	return j->active;
 }
@@ -276,8 +268,9 @@ static int
 engine_put(struct ls_job *j, struct ls_engine_worker *w, const struct ls_record *r,
 	int64_t now_us)
 {
-	return j->replica.on ? ls_replica_put(j, w, r, now_us)
-			     : ls_steps_put(&j->steps, w->slot, j->count, r, now_us);
+	return j->replica.on
+		? ls_replica_put(j, w, r, now_us)
+		: ls_steps_put(&j->steps, w->slot, j->count, r->step, r, now_us);
 }
 
 /* Is a record that comes too late so by a little? Its worker keeps up, and must not
@@ -343,17 +336,21 @@ ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count)
 	e->jobs[w->job].gaps += count;
 }
 
+static bool
+engine_ended_well(const struct ls_engine_worker *w)
+{
+	return w->how == LS_END_ENDED;
+}
+
 /* Nobody is left: what was found is over with the job if all processes are known to have ended well, else only the
  * attempt is. Whoever comes back is another process. */
 static void
 engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
-	size_t well = 0;
-
-	for (size_t i = 0; i < j->count; i++)
-		well += e->workers[j->slots[i]].how == LS_END_ENDED;
 	ls_findings_clear_job(e, j,
-		well < j->count ? LS_REASON_ATTEMPT_ENDED : LS_REASON_JOB_ENDED,
+		ls_job_workers(e, j, engine_ended_well) < j->count
+			? LS_REASON_ATTEMPT_ENDED
+			: LS_REASON_JOB_ENDED,
 		now_us);
 	ls_reference_keep(e, j);
 	ls_job_relearn(j);

@@ -56,7 +56,7 @@ struct ls_past {
 };
 
 struct ls_engine_host {
-	char name[LS_HOST_NAME_MAX_BYTES];
+	char name[LS_HOST_NAME_MAX_BYTES]; /* first: ls_index_find */
 	struct ls_counters counters;
 	int64_t seen_us; /* when it was named or had counters, last */
 	uint32_t workers; /* places that it has, at most LS_HOST_WORKERS_MAX */
@@ -137,20 +137,29 @@ struct ls_job_identity {
 };
 
 struct ls_job {
-	char name[LS_JOB_NAME_MAX_BYTES];
+	char name[LS_JOB_NAME_MAX_BYTES]; /* first: ls_index_find */
 	int32_t attempt;
 	bool manual; /* closes only by ls_engine_close_step */
 	int64_t first_us, last_us;
 	int64_t closed_us; /* when a step was closed, last */
 	uint32_t *slots; /* worker by slot */
+	size_t capacity;
 	union {
 		struct {
 			struct ls_job_groups roles, slices, racks, shards, stages;
 		};
 		struct ls_job_groups groups[LS_JOB_GROUPS]; /* the same */
 	};
-	struct ls_stages compare; /* of them */
-	size_t count, capacity;
+	struct ls_scales scales;
+	bool names_wait; /* who was named before a restart is not named again yet */
+	struct ls_blame_room room;
+	struct ls_blame *residuals; /* capacity of them */
+	struct ls_blame_net *slice_nets; /* capacity of them: scratch */
+	uint64_t kept; /* live rows so far; the newest has number kept - 1 */
+	struct ls_recent_table *recent;
+	uint64_t closed, shorted, apart, late, gaps;
+	/* Of the present attempt: all that follows is zero when another one begins. */
+	size_t count; /* workers */
 	struct ls_index rank_index; /* slots by rank */
 	int32_t world, world_least; /* greatest and least that workers say; 0: none */
 	uint32_t gone; /* workers whose process has ended */
@@ -164,23 +173,16 @@ struct ls_job {
 	int64_t claim_us; /* when all workers were looked at for one */
 	uint32_t active; /* workers waited for, if active_known */
 	bool active_known;
+	bool grouped; /* room knows the roles of all workers */
+	struct ls_stages compare; /* of stages */
 	struct ls_steps steps;
 	struct ls_detect detect;
 	struct ls_hang hang;
 	struct ls_pulse pulse;
 	struct ls_replica replica;
-	struct ls_scales scales;
-	bool names_wait; /* who was named before a restart is not named again yet */
 	struct ls_rhythm rhythm;
-	struct ls_blame_room room;
-	bool grouped; /* room knows the roles of all workers */
-	struct ls_blame *residuals; /* capacity of them */
-	struct ls_blame_net *slice_nets; /* capacity of them: scratch */
 	struct ls_live_row *live; /* ring of LS_LIVE_STEPS; NULL: no row was kept yet */
 	size_t live_count, live_head;
-	uint64_t kept; /* live rows so far; the newest has number kept - 1 */
-	struct ls_recent_table *recent;
-	uint64_t closed, shorted, apart, late, gaps;
 };
 
 struct ls_engine {
@@ -321,7 +323,17 @@ ls_worker_counters(const struct ls_engine *e, const struct ls_engine_worker *w,
 }
 
 /* Has its process ended? */
-bool ls_worker_is_gone(const struct ls_engine_worker *w);
+static inline bool
+ls_worker_is_gone(const struct ls_engine_worker *w)
+{
+	return w->state == LS_WORKER_ENDED || w->state == LS_WORKER_CRASHED;
+}
+
+static inline bool
+ls_worker_reports(const struct ls_engine_worker *w)
+{
+	return w->state == LS_WORKER_REPORTING;
+}
 
 /* Has it left an elastic job, which goes on with fewer workers? */
 static inline bool
@@ -330,6 +342,13 @@ ls_worker_has_left(const struct ls_job *j, const struct ls_engine_worker *w)
 	return j->world > 0 && j->world == j->world_least && w->info.rank >= j->world &&
 		w->state != LS_WORKER_REPORTING;
 }
+
+/* How many workers of the job are so. */
+size_t ls_job_workers(const struct ls_engine *e, const struct ls_job *j,
+	bool (*are)(const struct ls_engine_worker *w));
+
+/* What the clocks of its workers are wrong by at most; NaN: nobody told. */
+double ls_job_clock_err_s(const struct ls_engine *e, const struct ls_job *j);
 
 /* Workers differ in how many they say they are: those that report are right. */
 void ls_roster_world(const struct ls_engine *e, struct ls_job *j);
@@ -345,6 +364,9 @@ void ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
  * into index of the job's room. Returns how many. */
 size_t ls_job_hosts(const struct ls_engine *e, const struct ls_job *j,
 	const uint32_t *of, uint32_t group);
+
+/* Workers of the job by rank, those of one rank by host: into index of the job's room. */
+uint32_t *ls_job_by_rank(const struct ls_engine *e, const struct ls_job *j);
 
 /* Workers of the job on the same host as this one, itself included. */
 size_t ls_job_neighbours(const struct ls_engine *e, const struct ls_job *j,

@@ -9,7 +9,6 @@
 
 /* the longest names, every byte quoted, fit: never cut */
 #define ADVICE_COMMAND_MAX_BYTES 2048
-#define ADVICE_LINE_MAX_BYTES 256
 
 struct advice_out {
 	char *dst;
@@ -51,7 +50,7 @@ ls_advice_fill(char *dst, size_t size, const char *text,
 {
 	struct advice_out o = { dst, size, 0 };
 
-	while (*text != '\0') {
+	while (*text != '\0' && *text != '\n') {
 		size_t len = text[0] == '%' && text[1] != '\0' &&
 				strchr("jhH", text[1]) != NULL
 			? 2
@@ -78,18 +77,14 @@ ls_advice_fill(char *dst, size_t size, const char *text,
 static json_t *
 advice_commands(const char *text, const struct ls_worker_info *who)
 {
-	char line[ADVICE_LINE_MAX_BYTES], command[ADVICE_COMMAND_MAX_BYTES];
+	char command[ADVICE_COMMAND_MAX_BYTES];
 	json_t *list = json_array();
-	size_t len;
 
 	while (list != NULL && *text != '\0') {
-		len = strcspn(text, "\n");
-		LS_ASSERT(len < sizeof(line)); /* of causes.def */
-		memcpy(line, text, len);
-		line[len] = '\0';
-		(void)ls_advice_fill(command, sizeof(command), line, who);
+		(void)ls_advice_fill(command, sizeof(command), text, who);
 		ls_json_append(&list, json_pack("{s:s}", "shell", command));
-		text += len + (text[len] == '\n');
+		text += strcspn(text, "\n");
+		text += *text == '\n';
 	}
 	return list;
 }

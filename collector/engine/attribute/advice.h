@@ -21,7 +21,7 @@
 json_t *ls_advice_render(const struct ls_finding *f);
 
 /*
- * Writes text with %j (job), %h (host) and %H (" --host " and the host) replaced by
+ * Writes the first line of text with %j (job), %h (host) and %H (" --host " and the host) replaced by
  * names, quoted for a POSIX shell; cut to fit. Without a host, %h is HOST and %H nothing. size >= 1. Returns the length.
  */
 size_t ls_advice_fill(char *dst, size_t size, const char *text,

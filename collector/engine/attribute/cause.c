@@ -41,10 +41,9 @@ ls_cause_phase(unsigned phase)
 double
 ls_cause_coverage(const struct ls_evidence *row, double gap_s)
 {
-	if (isnan(row->subject) || isnan(row->p50) || row->per_step_s <= 0 ||
-		!(gap_s > 0))
-		return NAN;
-	return (row->subject - row->p50) * row->per_step_s / gap_s;
+	return row->per_step_s <= 0 || !(gap_s > 0)
+		? NAN /* as where one of the numbers is not known */
+		: (row->subject - row->p50) * row->per_step_s / gap_s;
 }
 
 /* What is to be explained, and the rows by signal; of a signal without a row nothing is

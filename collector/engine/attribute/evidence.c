@@ -181,10 +181,10 @@ static double
 evidence_scale(const struct ls_job *j, const struct evidence_kind *kind,
 	const struct ls_cell *c)
 {
-	if (!j->replica.on || kind->signal == LS_SIGNAL_WORK ||
-		kind->signal == LS_SIGNAL_LOAD)
-		return 1;
-	return j->detect.step_s / (double)c->expected_s;
+	return !j->replica.on || kind->signal == LS_SIGNAL_WORK ||
+			kind->signal == LS_SIGNAL_LOAD
+		? 1
+		: j->detect.step_s / (double)c->expected_s;
 }
 
 /* Mean of one kind over the window for one worker; NaN if never measured. *marked: a
@@ -251,14 +251,12 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 	*row = (struct ls_evidence){ .signal = kind->signal,
 		.metric = kind->metric,
 		.unit = kind->unit,
-		.subject = NAN,
-		.p10 = NAN,
-		.p50 = NAN,
-		.p90 = NAN,
+		.subject = slot != SIZE_MAX ? evidence_value(e, w, kind, slot, &marked)
+					    : NAN,
+		.per_step_s = !kind->seconds ? 0
+			: kind->counter >= 0 ? counter_s
+					     : 1,
 		.robust_z = NAN };
-	row->per_step_s = !kind->seconds ? 0 : kind->counter >= 0 ? counter_s : 1;
-	if (slot != SIZE_MAX)
-		row->subject = evidence_value(e, w, kind, slot, &marked);
 	for (size_t i = first; i < end; i += stride) {
 		double v = room->sorted[i] == slot
 			? NAN
@@ -272,8 +270,6 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 		n = 0;
 	}
 	row->peers = n;
-	if (n == 0)
-		return;
 	row->p10 = ls_stats_quantile(scratch, n, 0.1);
 	row->p50 = ls_stats_quantile(scratch, n, 0.5);
 	row->p90 = ls_stats_quantile(scratch, n, 0.9);
@@ -464,14 +460,11 @@ ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j,
 	size_t slot = ls_suspect_slot(j, who);
 	double scratch[EVIDENCE_PEERS_MAX], counter_s;
 
-	*g = (struct ls_gathered){ .clock_err_s = NAN };
+	*g = (struct ls_gathered){ .clock_err_s = ls_job_clock_err_s(e, j) };
 	evidence_totals(e, &w, who, ch, g);
 	counter_s = evidence_counter_s(e, &w, who, ch, g);
 	if (!who.net && evidence_is_summed(j, who, ch) && g->gap_s > 0)
 		counter_s *= evidence_stalls(e, &w, who, g);
-	for (size_t i = 0; i < j->count; i++)
-		g->clock_err_s =
-			fmax(g->clock_err_s, e->workers[j->slots[i]].clock_err_s);
 	for (size_t i = w.first; i < w.end; i++)
 		if (evidence_live(&w, i) != NULL)
 			w.live[w.live_count++] = evidence_live(&w, i);
@@ -511,8 +504,10 @@ evidence_kept(const struct ls_engine *e, const struct evidence_window *w, size_t
 {
 	const struct ls_job *j = w->j;
 	const bool of_host = ls_metric_info(metric)->scope != LS_METRIC_SCOPE_JOB;
-	double *more = j->room.a, second = -INFINITY, most, centre;
-	size_t n = 0, best = SIZE_MAX;
+	struct ls_stats_best most[2] = { { -INFINITY, SIZE_MAX },
+		{ -INFINITY, SIZE_MAX } };
+	double *more = j->room.a, second = -INFINITY, centre;
+	size_t n = 0, best;
 
 	for (size_t i = 0; i < j->count; i++) {
 		more[i] = at > 0 && j->slices.of[i] + 1 != at
@@ -521,22 +516,21 @@ evidence_kept(const struct ls_engine *e, const struct evidence_window *w, size_t
 				evidence_rate(e, j, metric, i,
 					ep->start_us - EVIDENCE_COUNTERS_US,
 					ep->start_us);
-		if (!isnan(more[i]) && (best == SIZE_MAX || more[i] > more[best]))
-			best = i;
+		ls_stats_best(most, more[i], i);
 	}
+	best = most[0].at;
 	for (size_t i = 0; i < j->count && best != SIZE_MAX; i++)
 		if (i != best &&
 			!(of_host &&
 				e->workers[j->slots[i]].host ==
 					e->workers[j->slots[best]].host))
 			second = fmax(second, more[i]); /* a NaN is not taken */
-	most = best == SIZE_MAX ? NAN : more[best];
 	for (size_t i = 0; i < j->count; i++)
 		if (!isnan(more[i]))
 			more[n++] = more[i];
 	centre = ls_stats_median(more, n);
-	if (n < LS_PEERS || most - centre < least ||
-		second - centre > LS_QUARTER * (most - centre))
+	if (n < LS_PEERS || most[0].v - centre < least ||
+		second - centre > LS_QUARTER * (most[0].v - centre))
 		return SIZE_MAX;
 	return best;
 }

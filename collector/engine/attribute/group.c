@@ -5,16 +5,6 @@
 
 #include <math.h>
 
-const char *
-ls_group_way_name(unsigned way)
-{
-#define GROUP_WAY_NAME(id, name) name,
-	static const char *const names[] = { LS_GROUP_WAYS(GROUP_WAY_NAME) };
-#undef GROUP_WAY_NAME
-
-	return way < LS_WAY_COUNT ? names[way] : NULL;
-}
-
 /* What a group holds of a late worker's excess. */
 struct group_count {
 	size_t members, late; /* of the group, whose excess is known */

@@ -37,9 +37,6 @@
 enum ls_group_way { LS_GROUP_WAYS(LS_GROUP_WAY_) LS_WAY_COUNT };
 #undef LS_GROUP_WAY_
 
-/* Its name, as in findings; NULL if out of range. */
-const char *ls_group_way_name(unsigned way);
-
 /* One way to part n workers. */
 struct ls_group_part {
 	/* number of the group by worker; LS_GROUP_NO: in none that is known */

@@ -107,15 +107,7 @@ detect_worst(struct ls_detect *d, size_t slot, struct ls_detect_worst *worst)
 	mean_s = ch->ep.excess_s / (double)ch->ep.steps;
 	worst->own_s =
 		fmax(worst->own_s, fmin(mean_s, ch->ep.own_s / (double)ch->ep.steps));
-	if (mean_s > worst->mean_s[0]) {
-		worst->slot[1] = worst->slot[0];
-		worst->mean_s[1] = worst->mean_s[0];
-		worst->slot[0] = slot;
-		worst->mean_s[0] = mean_s;
-	} else if (mean_s > worst->mean_s[1]) {
-		worst->slot[1] = slot;
-		worst->mean_s[1] = mean_s;
-	}
+	ls_stats_best(worst->mean, mean_s, slot);
 }
 
 /* Does something besides the residual itself say that this worker holds the others up?
@@ -124,7 +116,7 @@ static bool
 detect_evidence(const struct ls_detect *d, size_t slot, const struct ls_episode *ep)
 {
 	double n = (double)ep->steps, grown = 0, best;
-	double other_s = d->worst.mean_s[d->worst.slot[0] == slot];
+	double other_s = d->worst.mean[d->worst.mean[0].at == slot].v;
 
 	/* The step time grew with it, and neither communication nor a worse worker
 	 * explains that. */
@@ -426,7 +418,7 @@ void
 ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals)
 {
-	struct ls_detect_worst worst = { .slot = { SIZE_MAX, SIZE_MAX } };
+	struct ls_detect_worst worst = { .mean = { { 0, SIZE_MAX }, { 0, SIZE_MAX } } };
 	struct detect_before before;
 	size_t changes = 0;
 	bool late = false;

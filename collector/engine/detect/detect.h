@@ -47,6 +47,7 @@
 #include "collector/engine/detect/scales.h"
 #include "collector/engine/params.h"
 #include "collector/engine/residual/blame.h"
+#include "collector/engine/residual/stats.h"
 #include "proto/limits.h"
 
 /* of a step, that all others wait for one: a stall */
@@ -190,10 +191,9 @@ struct ls_detect_net {
 	double send_s; /* what it took longer while it was suspected */
 };
 
-/* Suspected workers of the greatest mean excess; SIZE_MAX = none. */
+/* Suspected workers of the greatest mean excess, in seconds; at SIZE_MAX = none. */
 struct ls_detect_worst {
-	size_t slot[2];
-	double mean_s[2];
+	struct ls_stats_best mean[2];
 	/* most of such an excess that one's own work explains */
 	double own_s;
 };
@@ -273,6 +273,12 @@ double ls_detect_nearness(const struct ls_detect_worker *w);
 unsigned ls_detect_found(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT]);
 
 /* Mean excess of an episode as a ratio of the step time now; 0 for an empty one. */
-double ls_detect_excess_ratio(const struct ls_detect *d, const struct ls_episode *ep);
+static inline double
+ls_detect_excess_ratio(const struct ls_detect *d, const struct ls_episode *ep)
+{
+	return ep->steps == 0 || !(d->step_s > 0)
+		? 0
+		: ep->excess_s / (double)ep->steps / d->step_s;
+}
 
 #endif

@@ -5,14 +5,6 @@
 #include <math.h>
 
 double
-ls_detect_excess_ratio(const struct ls_detect *d, const struct ls_episode *ep)
-{
-	if (ep->steps == 0 || !(d->step_s > 0))
-		return 0;
-	return ep->excess_s / (double)ep->steps / d->step_s;
-}
-
-double
 ls_detect_nearness(const struct ls_detect_worker *w)
 {
 	double most = 0;
@@ -120,9 +112,8 @@ detect_periodic(const struct ls_episode *ep)
 {
 	double gaps = (double)ep->hits - 1;
 
-	if (ep->gap_mean < 2)
-		return false;
-	return sqrt(ep->gap_m2 / gaps) < LS_STALL_CV * ep->gap_mean;
+	return ep->gap_mean >= 2 &&
+		sqrt(ep->gap_m2 / gaps) < LS_STALL_CV * ep->gap_mean;
 }
 
 /* What the length of a stall says: of those that come by chance one in x^2 is x times as long as the

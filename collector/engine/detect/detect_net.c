@@ -33,7 +33,7 @@ detect_comm_chronic(struct ls_detect *d, struct ls_detect_net *net, double exces
 		LS_DETECT_CAP, excess_s, step, t_us);
 	if (ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS) &&
 		ch->c >= LS_DETECT_FINDING &&
-		d->worst.mean_s[0] < LS_HALF * ch->ep.excess_s / (double)ch->ep.steps &&
+		d->worst.mean[0].v < LS_HALF * ch->ep.excess_s / (double)ch->ep.steps &&
 		!(ch->ep.excess_s / (double)ch->ep.steps <
 			LS_MOST * (d->step_s - ch->ep.before_s)) &&
 		ls_detect_excess_ratio(d, &ch->ep) >= LS_LEAST)
@@ -94,7 +94,7 @@ detect_block_evidence(const struct ls_detect *d, const struct ls_detect_net *net
 	double grown_s = net->blocks.time_sum / (double)ep->steps,
 	       waits_s = net->blocks.wait_sum / (double)ep->steps;
 
-	return d->open == 0 && d->worst.mean_s[0] < LS_HALF * excess_s &&
+	return d->open == 0 && d->worst.mean[0].v < LS_HALF * excess_s &&
 		fmax(grown_s, waits_s) >= LS_HALF * excess_s &&
 		excess_s >= LS_MOST * grown_s &&
 		ls_detect_excess_ratio(d, ep) >= LS_LEAST;
@@ -258,22 +258,18 @@ bool
 ls_detect_link(const struct ls_detect *d, size_t at, const uint32_t *slice_of,
 	size_t *ret_slot, uint32_t *ret_rank)
 {
-	double best = 0, second = 0, took_s = d->net[at].send_s;
+	struct ls_stats_best best[2] = { { 0, 0 }, { 0, 0 } };
+	double took_s = d->net[at].send_s;
 
-	for (size_t i = 0; i < d->count; i++) {
+	for (size_t i = 0; i < d->count; i++)
 		for (size_t p = 0;
-			p < LS_PEERS_MAX && (at == 0 || slice_of[i] + 1 == at); p++) {
-			double excess = d->worker[i].send[p].excess_s;
-
-			if (excess > best) {
-				second = best;
-				best = excess;
-				*ret_slot = i;
-				*ret_rank = d->worker[i].send[p].rank;
-			} else {
-				second = fmax(second, excess);
-			}
-		}
-	}
-	return best >= LS_SHARED * took_s && LS_HALF * best >= second && took_s > 0;
+			p < LS_PEERS_MAX && (at == 0 || slice_of[i] + 1 == at); p++)
+			ls_stats_best(best, d->worker[i].send[p].excess_s,
+				i * LS_PEERS_MAX + p);
+	if (!(took_s > 0) || best[0].v < LS_SHARED * took_s ||
+		LS_HALF * best[0].v < best[1].v)
+		return false;
+	*ret_slot = best[0].at / LS_PEERS_MAX;
+	*ret_rank = d->worker[*ret_slot].send[best[0].at % LS_PEERS_MAX].rank;
+	return true;
 }

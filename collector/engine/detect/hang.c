@@ -162,11 +162,10 @@ static struct ls_finding
 hang_subject(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w)
 {
-	struct ls_finding f =
-		w == NULL ? ls_findings_of_job(e, j) : ls_findings_of_worker(e, j, w);
+	struct ls_finding f = w == NULL ? ls_findings_of_job(e, j, LS_KIND_HANG)
+					: ls_findings_of_worker(e, j, w);
 
 	f.kind = LS_KIND_HANG;
-	f.detector = LS_DETECT_STALLS;
 	return f;
 }
 
@@ -200,12 +199,11 @@ hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subjec
 	j->hang.lost_s = lost_s;
 	if (f == NULL)
 		return; /* storage has told it: what follows adds to that */
-	f->detector = LS_DETECT_STALLS; /* one from storage does not know */
+	f->detector = LS_DETECT_STALLS;
 	f->estimate = j->detect.mode;
 	ls_findings_present(e, j, f, step);
 	f->accounted_step = step;
 	f->steps_seen = 1;
-	f->slowest_ratio = NAN;
 	f->workers_used = (uint32_t)j->count - j->gone;
 	f->diagnosis = subject->diagnosis;
 	memcpy(f->evidence, subject->evidence, sizeof(f->evidence));

@@ -11,13 +11,9 @@
 static void
 pulse_add(struct ls_pulse_means *to, const struct ls_pulse_means *v, double share)
 {
-	to->step_s += (v->step_s - to->step_s) * share;
-	to->mean_s += (v->mean_s - to->mean_s) * share;
-	if (!isnan(v->least_s))
-		to->least_s += (v->least_s - to->least_s) * share;
-	to->work += (v->work - to->work) * share;
-	for (size_t p = 0; p < LS_PHASE_COUNT; p++)
-		to->phase_s[p] += (v->phase_s[p] - to->phase_s[p]) * share;
+	for (size_t k = 0; k < LS_PULSE_VALUES; k++)
+		if (!isnan(v->v[k])) /* the least wait may be not known */
+			to->v[k] += (v->v[k] - to->v[k]) * share;
 }
 
 static void
@@ -31,9 +27,9 @@ pulse_cells(struct ls_pulse *p, const struct ls_row *row)
 		if (!c->present)
 			continue;
 		p->phase_n++;
-		p->sum.work += isnan(c->work) ? 0 : (double)c->work;
+		p->sum.v[LS_PULSE_WORK] += isnan(c->work) ? 0 : (double)c->work;
 		for (size_t k = 0; k < LS_PHASE_COUNT; k++)
-			p->sum.phase_s[k] +=
+			p->sum.v[LS_PULSE_PHASE + k] +=
 				isnan(c->phase_s[k]) ? 0 : (double)c->phase_s[k];
 	}
 }
@@ -46,17 +42,17 @@ pulse_block(struct ls_pulse *p, double *ret_noise)
 	double copy[LS_BLOCK];
 
 	memcpy(copy, p->times, sizeof(copy));
-	m.step_s = ls_stats_median(copy, LS_BLOCK);
-	*ret_noise =
-		LS_MAD_TO_SIGMA * ls_stats_mad(copy, LS_BLOCK, m.step_s) / m.step_s;
+	m.v[LS_PULSE_STEP] = ls_stats_median(copy, LS_BLOCK);
+	*ret_noise = LS_MAD_TO_SIGMA *
+		ls_stats_mad(copy, LS_BLOCK, m.v[LS_PULSE_STEP]) / m.v[LS_PULSE_STEP];
 	for (size_t i = 0; i < LS_BLOCK; i++)
-		m.mean_s += fmin(p->mean_times[i], LS_PULSE_CLIP * m.step_s) / LS_BLOCK;
-	m.least_s = p->least_n > 0 ? p->sum.least_s / (double)p->least_n : NAN;
-	if (p->phase_n > 0) {
-		m.work = p->sum.work / (double)p->phase_n;
-		for (size_t k = 0; k < LS_PHASE_COUNT; k++)
-			m.phase_s[k] = p->sum.phase_s[k] / (double)p->phase_n;
-	}
+		m.v[LS_PULSE_MEAN] +=
+			fmin(p->mean_times[i], LS_PULSE_CLIP * m.v[LS_PULSE_STEP]) /
+			LS_BLOCK;
+	m.v[LS_PULSE_LEAST] =
+		p->least_n > 0 ? p->sum.v[LS_PULSE_LEAST] / (double)p->least_n : NAN;
+	for (size_t k = LS_PULSE_WORK; k < LS_PULSE_VALUES && p->phase_n > 0; k++)
+		m.v[k] = p->sum.v[k] / (double)p->phase_n;
 	return m;
 }
 
@@ -64,7 +60,9 @@ pulse_block(struct ls_pulse *p, double *ret_noise)
 static bool
 pulse_is_work(const struct ls_pulse *p, const struct ls_pulse_means *m, double grown)
 {
-	double work = p->base.work > 0 && m->work > 0 ? m->work / p->base.work - 1 : 0;
+	double work = p->base.v[LS_PULSE_WORK] > 0 && m->v[LS_PULSE_WORK] > 0
+		? m->v[LS_PULSE_WORK] / p->base.v[LS_PULSE_WORK] - 1
+		: 0;
 
 	return work >= LS_EXPLAINS * grown;
 }
@@ -73,7 +71,7 @@ pulse_is_work(const struct ls_pulse *p, const struct ls_pulse_means *m, double g
 static bool
 pulse_is_slow(const struct ls_pulse *p, const struct ls_pulse_means *m)
 {
-	double grown = m->step_s / p->base.step_s - 1;
+	double grown = m->v[LS_PULSE_STEP] / p->base.v[LS_PULSE_STEP] - 1;
 
 	return grown >= fmax(LS_VISIBLE, p->noise) && !pulse_is_work(p, m, grown);
 }
@@ -102,8 +100,8 @@ pulse_gather(struct ls_pulse_from *from, const struct ls_pulse *p,
 	from->steps += LS_BLOCK;
 	pulse_add(&from->now, m, (double)LS_BLOCK / (double)from->steps);
 	from->last = (double)(p->first_step - from->step);
-	ls_stats_line_add(&from->line, from->last, m->step_s);
-	from->newest_s = m->mean_s;
+	ls_stats_line_add(&from->line, from->last, m->v[LS_PULSE_STEP]);
+	from->newest_s = m->v[LS_PULSE_MEAN];
 }
 
 double
@@ -111,7 +109,8 @@ ls_pulse_slope(const struct ls_pulse *p)
 {
 	const struct ls_stats_line l = ls_stats_line_about_mean(&p->since.line);
 	double slope = l.xy / l.xx, rest = l.yy - slope * l.xy, last = p->since.last;
-	double grown = l.y / l.n + slope * (last - l.x / l.n) - p->base.step_s;
+	double grown =
+		l.y / l.n + slope * (last - l.x / l.n) - p->base.v[LS_PULSE_STEP];
 
 	return l.n > 2 && l.xx > 0 && slope * last >= LS_HALF * grown &&
 			slope * sqrt(l.xx) >= LS_FAR * sqrt(fmax(rest, 0) / (l.n - 2))
@@ -156,15 +155,15 @@ ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
 	p->explained_s = fmax(p->explained_s, explained_s);
 	pulse_cells(p, row);
 	if (!isnan(totals->wait_min_s)) {
-		p->sum.least_s += totals->wait_min_s;
+		p->sum.v[LS_PULSE_LEAST] += totals->wait_min_s;
 		p->least_n++;
 	}
 	if (p->n < LS_BLOCK)
 		return false;
 	m = pulse_block(p, &noise);
 	if (p->blocks == PULSE_WARM)
-		p->spoilt |=
-			p->explained_s > LS_HALF * fmax(m.mean_s - p->base.mean_s, 0);
+		p->spoilt |= p->explained_s > LS_HALF *
+				fmax(m.v[LS_PULSE_MEAN] - p->base.v[LS_PULSE_MEAN], 0);
 	if (p->spoilt) {
 		if (!p->on)
 			p->row = 0;

@@ -29,16 +29,20 @@
 
 #define LS_PULSE_WORKERS 32
 
-/* What steps were like, on average. */
-struct ls_pulse_means {
-	/* median of the block, then a mean of blocks */
-	double step_s;
+/* What steps were like: */
+enum ls_pulse_value {
+	LS_PULSE_STEP, /* median of the block, then a mean of blocks */
 	/* mean of the block, over workers too, none of its steps more than
 	 * LS_PULSE_CLIP medians */
-	double mean_s;
-	double least_s; /* least wait of a worker: after all have arrived; NaN = not known */
-	double phase_s[LS_PHASE_COUNT]; /* means over workers; 0 = not marked */
-	double work; /* 0 = not told */
+	LS_PULSE_MEAN,
+	LS_PULSE_LEAST, /* least wait of a worker: after all have arrived; NaN = not known */
+	LS_PULSE_WORK, /* 0 = not told */
+	LS_PULSE_PHASE, /* means over workers, one for each phase; 0 = not marked */
+	LS_PULSE_VALUES = LS_PULSE_PHASE + LS_PHASE_COUNT
+};
+
+struct ls_pulse_means {
+	double v[LS_PULSE_VALUES]; /* seconds, but for the work */
 };
 
 /* Since when, and what it was like since then. */
@@ -46,8 +50,8 @@ struct ls_pulse_from {
 	uint64_t step, steps; /* steps: in `now`; 0 = none */
 	int64_t t_us;
 	struct ls_pulse_means now;
-	double newest_s; /* mean_s of the newest block */
-	/* a point for each block: steps from `step` to the block, its step_s */
+	double newest_s; /* LS_PULSE_MEAN of the newest block */
+	/* a point for each block: steps from `step` to the block, its LS_PULSE_STEP */
 	struct ls_stats_line line;
 	double last; /* x of the newest */
 };

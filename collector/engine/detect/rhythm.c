@@ -25,12 +25,22 @@ rhythm_event(const struct ls_rhythm *r, size_t i)
 	return &r->event[(r->head + LS_RHYTHM_EVENTS - 1 - i) % LS_RHYTHM_EVENTS];
 }
 
-void
-ls_rhythm_reset_worker(struct ls_rhythm *r, uint32_t slot)
+struct ls_rhythm_order *
+ls_rhythm_period_of(const struct ls_rhythm *r, size_t slot)
 {
 	for (size_t i = 0; i < LS_RHYTHM_PERIODS; i++)
 		if (r->period[i].on && r->period[i].slot == slot)
-			r->period[i].on = false;
+			return (struct ls_rhythm_order *)&r->period[i];
+	return NULL;
+}
+
+void
+ls_rhythm_reset_worker(struct ls_rhythm *r, uint32_t slot)
+{
+	struct ls_rhythm_order *p = ls_rhythm_period_of(r, slot);
+
+	if (p != NULL)
+		p->on = false;
 	for (size_t i = 0; i < r->count; i++)
 		if (r->event[i].slot == slot)
 			r->event[i].slot = UINT32_MAX;
@@ -117,26 +127,20 @@ static bool
 rhythm_gaps(const struct ls_rhythm_event *const *event, size_t gaps, double step_s,
 	struct ls_rhythm_order *p)
 {
-	double steps[RHYTHM_GAPS_MAX], seconds[RHYTHM_GAPS_MAX], span_s, span;
+	double gap[RHYTHM_GAPS_MAX], period;
+	double steps = (double)(event[0]->step - event[gaps]->step);
+	double seconds = (double)(event[0]->t_us - event[gaps]->t_us) * 1e-6;
 
-	for (size_t i = 0; i < gaps; i++) {
-		steps[i] = (double)(event[i]->step - event[i + 1]->step);
-		seconds[i] = (double)(event[i]->t_us - event[i + 1]->t_us) * 1e-6;
-	}
-	span = (double)(event[0]->step - event[gaps]->step);
-	span_s = (double)(event[0]->t_us - event[gaps]->t_us) * 1e-6;
-	if (!p->in_time) {
-		if (!rhythm_is_equal(steps, gaps, LS_LEAST, RHYTHM_JITTER_STEPS,
-			    &p->steps))
-			return false;
-		p->seconds = p->steps * span_s / span;
-	} else {
-		if (!rhythm_is_equal(seconds, gaps, LS_VISIBLE,
-			    RHYTHM_JITTER_STEPS * step_s, &p->seconds) ||
-			!(span_s > 0))
-			return false;
-		p->steps = p->seconds * span / span_s;
-	}
+	for (size_t i = 0; i < gaps; i++)
+		gap[i] = p->in_time
+			? (double)(event[i]->t_us - event[i + 1]->t_us) * 1e-6
+			: (double)(event[i]->step - event[i + 1]->step);
+	if (!rhythm_is_equal(gap, gaps, p->in_time ? LS_VISIBLE : LS_LEAST,
+		    RHYTHM_JITTER_STEPS * (p->in_time ? step_s : 1), &period) ||
+		(p->in_time && !(seconds > 0)))
+		return false;
+	p->steps = p->in_time ? period * steps / seconds : period;
+	p->seconds = p->in_time ? period : period * seconds / steps;
 	return p->steps >= LS_BLOCK;
 }
 
@@ -176,23 +180,12 @@ rhythm_phase(const struct ls_rhythm_event *const *event, size_t n,
 static struct ls_rhythm_order *
 rhythm_place(struct ls_rhythm *r, uint32_t slot)
 {
-	struct ls_rhythm_order *room = NULL;
+	struct ls_rhythm_order *p = ls_rhythm_period_of(r, slot);
 
-	for (size_t i = LS_RHYTHM_PERIODS; i-- > 0;)
-		if (r->period[i].on && r->period[i].slot == slot)
-			return &r->period[i];
-		else if (!r->period[i].on && !r->period[i].told)
-			room = &r->period[i];
-	return room;
-}
-
-const struct ls_rhythm_order *
-ls_rhythm_period_of(const struct ls_rhythm *r, size_t slot)
-{
-	for (size_t i = 0; i < LS_RHYTHM_PERIODS; i++)
-		if (r->period[i].on && r->period[i].slot == slot)
-			return &r->period[i];
-	return NULL;
+	for (size_t i = 0; i < LS_RHYTHM_PERIODS && p == NULL; i++)
+		if (!r->period[i].on && !r->period[i].told)
+			p = &r->period[i];
+	return p;
 }
 
 /* Has the worker of the newest event a period? */

@@ -96,7 +96,6 @@ void ls_rhythm_reset_worker(struct ls_rhythm *r, uint32_t slot);
 void ls_rhythm_step(struct ls_rhythm *r, const struct ls_rhythm_sample *s);
 
 /* The period of a worker that has one, or NULL. */
-const struct ls_rhythm_order *ls_rhythm_period_of(const struct ls_rhythm *r,
-	size_t slot);
+struct ls_rhythm_order *ls_rhythm_period_of(const struct ls_rhythm *r, size_t slot);
 
 #endif

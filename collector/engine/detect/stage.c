@@ -26,22 +26,19 @@ stages_drop(struct ls_stages *s, struct ls_detect *d)
 	ls_stages_fini(s);
 }
 
-/* Lists the workers that are looked at; of many, each so-many-th. total[] and seen[]
- * are zero. */
+/* Lists the workers that are looked at; of many, each so-many-th. */
 static void
-stages_choose(struct ls_stages *s, const uint32_t *of, size_t n, uint32_t *total,
-	uint32_t *seen)
+stages_choose(struct ls_stages *s, const uint32_t *of, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		total[of[i]]++;
 	for (size_t k = 0; k < s->count; k++)
-		s->stage[k].workers = 0;
+		s->stage[k].workers = s->stage[k].total = s->stage[k].seen = 0;
+	for (size_t i = 0; i < n; i++)
+		s->stage[of[i]].total++;
 	for (size_t i = 0; i < n; i++) {
 		struct ls_stage *st = &s->stage[of[i]];
-		uint32_t stride =
-			(total[of[i]] + LS_STAGE_WORKERS - 1) / LS_STAGE_WORKERS;
+		size_t stride = (st->total + LS_STAGE_WORKERS - 1) / LS_STAGE_WORKERS;
 
-		if (seen[of[i]]++ % stride == 0)
+		if (st->seen++ % stride == 0)
 			st->worker[st->workers++] = (uint32_t)i;
 	}
 }
@@ -50,22 +47,15 @@ int
 ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *of,
 	size_t count, size_t n)
 {
-	uint32_t *counts;
+	bool compared = count >= 2 && count <= LS_STAGES_MAX;
 
-	if (count < 2 || count > LS_STAGES_MAX) {
-		stages_drop(s, d);
-		return 0;
-	}
-	counts = calloc(2 * count, sizeof(*counts));
-	if (counts == NULL ||
+	if (!compared ||
 		ls_mem_widen((void **)&s->stage, &s->count, count, sizeof(*s->stage)) !=
 			0) {
-		free(counts);
 		stages_drop(s, d);
-		return -ENOMEM;
+		return compared ? -ENOMEM : 0;
 	}
-	stages_choose(s, of, n, counts, counts + count);
-	free(counts);
+	stages_choose(s, of, n);
 	return 0;
 }
 

@@ -29,6 +29,7 @@
 struct ls_stage {
 	uint32_t worker[LS_STAGE_WORKERS]; /* slots that are looked at */
 	size_t workers;
+	size_t total, seen; /* workers of the stage, while they are listed */
 	struct ls_detect_usual usual, usual_work; /* own work, and work done */
 	double own_s, work; /* in the newest step; NaN = not known */
 	uint64_t most_steps; /* of the episode: most of its workers were late */

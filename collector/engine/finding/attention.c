@@ -42,12 +42,6 @@ static bool __attribute__((format(printf, 4, 5))) attention_add(struct attention
 	return true;
 }
 
-double
-ls_attention_nearness(const struct ls_job *j, size_t slot)
-{
-	return slot < j->detect.count ? (double)j->detect.near[slot] : 0;
-}
-
 /* The next workers of the same role that report and are not suspects themselves. */
 static void
 attention_peers(struct attention *a, const struct ls_job *j, size_t slot)
@@ -60,8 +54,7 @@ attention_peers(struct attention *a, const struct ls_job *j, size_t slot)
 		const struct ls_engine_worker *w = &a->e->workers[j->slots[s]];
 
 		if (j->roles.of[s] != j->roles.of[slot] ||
-			w->state != LS_WORKER_REPORTING ||
-			ls_attention_nearness(j, s) > 0 ||
+			w->state != LS_WORKER_REPORTING || j->detect.near[s] > 0 ||
 			strcmp(w->info.host, host) == 0)
 			continue;
 		found += attention_add(a, w->info.host, j->name, "peer of %s", host);
@@ -125,7 +118,7 @@ attention_suspects(struct attention *a)
 		const struct ls_job *j = &a->e->jobs[i];
 
 		for (s = 0; s < j->count; s++) {
-			double near = ls_attention_nearness(j, s);
+			double near = (double)j->detect.near[s];
 
 			if (near > 0)
 				n = attention_keep(list, n,

@@ -14,18 +14,12 @@
 
 #include "collector/engine/engine.h"
 
-struct ls_job;
-
 /* A host that deserves a closer look; in order of weight. */
 struct ls_attention_want {
 	char host[LS_HOST_NAME_MAX_BYTES];
 	char job[LS_JOB_NAME_MAX_BYTES];
 	char cause[48]; /* "finding F-7Q2K", "suspect", "peer of HOST" (cut) */
 };
-
-/* How near the worker in that place is to a finding: 1 = it is one, or wants only time;
- * 0 = it is no suspect. */
-double ls_attention_nearness(const struct ls_job *j, size_t slot);
 
 /* Fills wants, findings first, then suspects, the nearest to a finding first; each host
  * once. Returns how many. */

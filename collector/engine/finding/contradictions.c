@@ -17,46 +17,24 @@ contradictions_add(json_t *to, const char *meaning, json_t *claim, json_t *todo)
 			todo)));
 }
 
-static int
-contradictions_compare_ranks(const void *a, const void *b)
-{
-	const struct ls_engine_worker *x = *(const struct ls_engine_worker *const *)a,
-				      *y = *(const struct ls_engine_worker *const *)b;
-
-	if (x->info.rank != y->info.rank)
-		return x->info.rank < y->info.rank ? -1 : 1;
-	return strcmp(x->info.host, y->info.host);
-}
-
-static bool
-contradictions_is_there(const struct ls_engine_worker *w)
-{
-	return w->state == LS_WORKER_REPORTING;
-}
-
 /* Ranks that several workers have; one that is silent while the other reports was
  * replaced. */
 static void
 contradictions_twins(const struct ls_engine *e, const struct ls_job *j, json_t *to)
 {
-	const struct ls_engine_worker **by_rank;
+	const uint32_t *by_rank;
 	size_t shown = 0;
 
 	if (j->twins == 0)
 		return;
-	by_rank = malloc(j->count * sizeof(const struct ls_engine_worker *));
-	if (by_rank == NULL)
-		return; /* no memory: the next look finds them */
-	for (size_t i = 0; i < j->count; i++)
-		by_rank[i] = &e->workers[j->slots[i]];
-	qsort(by_rank, j->count, sizeof(const struct ls_engine_worker *),
-		contradictions_compare_ranks);
+	by_rank = ls_job_by_rank(e, j);
 	for (size_t i = 1; i < j->count && shown < LS_CONTRADICTIONS_SHOWN; i++) {
-		const struct ls_engine_worker *a = by_rank[i - 1], *b = by_rank[i];
+		const struct ls_engine_worker *a = &e->workers[by_rank[i - 1]],
+					      *b = &e->workers[by_rank[i]];
 		char users[64] = "";
 
 		if (a->info.rank != b->info.rank ||
-			contradictions_is_there(a) != contradictions_is_there(b))
+			ls_worker_reports(a) != ls_worker_reports(b))
 			continue;
 		if (a->host == b->host && a->info.owner != 0 && b->info.owner != 0)
 			(void)snprintf(users, sizeof(users), " (uid %u and uid %u)",
@@ -68,7 +46,6 @@ contradictions_twins(const struct ls_engine *e, const struct ls_job *j, json_t *
 				    "job"));
 		shown++;
 	}
-	free(by_rank);
 }
 
 /* A worker that says this number of workers. */
@@ -124,10 +101,9 @@ contradictions_world(const struct ls_engine *e, const struct ls_job *j, json_t *
 static void
 contradictions_attempt(const struct ls_engine *e, const struct ls_job *j, json_t *to)
 {
-	size_t shown = 0;
-
-	for (size_t i = 0;
-		i < j->lost_count && j->count > 0 && shown < LS_CONTRADICTIONS_SHOWN;
+	/* they are the first of the list */
+	for (size_t i = 0; i < j->lost_count && j->count > 0 &&
+		json_array_size(to) < LS_CONTRADICTIONS_SHOWN;
 		i++) {
 		const struct ls_worker_info *who = &j->lost[i].who;
 		char user[32] = "";
@@ -142,7 +118,6 @@ contradictions_attempt(const struct ls_engine *e, const struct ls_job *j, json_t
 				e->workers[j->slots[0]].info.host, (int)j->attempt),
 			json_string("set LOCKSTEP_ATTEMPT to one number, or "
 				    "LOCKSTEP_JOB to names that are unique"));
-		shown++;
 	}
 }
 
@@ -165,13 +140,12 @@ contradictions_slices(const struct ls_engine *e, const struct ls_job *j)
 	uint32_t *workers = calloc(j->slices.count, sizeof(*workers));
 	const struct ls_worker_info *most = NULL, *least = NULL, *crowd = NULL;
 	uint32_t used = 0, crowded = 0;
-	json_t *line = NULL;
 
 	for (size_t i = 0; workers != NULL && i < j->count; i++) {
 		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
 		uint32_t n;
 
-		if (!contradictions_is_there(w))
+		if (!ls_worker_reports(w))
 			continue;
 		n = ++workers[j->slices.of[i]];
 		used += n == 1;
@@ -190,28 +164,22 @@ contradictions_slices(const struct ls_engine *e, const struct ls_job *j)
 	if (most == NULL)
 		return NULL;
 	if (most->slices != least->slices)
-		line = json_sprintf(
+		return json_sprintf(
 			"%s says that the job has %d slices, %s says %d: set "
 			"MEGASCALE_NUM_SLICES to one number",
 			least->host, (int)least->slices, most->host, (int)most->slices);
-	else if (used > (uint32_t)most->slices)
-		line = json_sprintf(
+	if (used > (uint32_t)most->slices)
+		return json_sprintf(
 			"%s says that the job has %d slices, and its workers "
 			"are in %u: set LOCKSTEP_SLICE",
 			most->host, (int)most->slices, used);
-	else if (j->world > 0 && j->world % most->slices == 0 &&
+	if (j->world > 0 && j->world % most->slices == 0 &&
 		crowded > (uint32_t)(j->world / most->slices))
-		line = json_sprintf("slice \"%s\" has %u workers, and %d workers in %d "
+		return json_sprintf("slice \"%s\" has %u workers, and %d workers in %d "
 				    "slices make %d in each: set LOCKSTEP_SLICE",
 			crowd->slice, crowded, (int)j->world, (int)most->slices,
 			(int)(j->world / most->slices));
-	return line;
-}
-
-const char *
-ls_contradiction_text(const json_t *c, const char *key)
-{
-	return json_string_value(json_object_get(c, key));
+	return NULL;
 }
 
 json_t *

@@ -21,7 +21,11 @@
 json_t *ls_contradictions(const struct ls_engine *e, const struct ls_job *j);
 
 /* Of one of them: who says what (claim), what becomes of them (meaning), what to set (todo). */
-const char *ls_contradiction_text(const json_t *c, const char *key);
+static inline const char *
+ls_contradiction_text(const json_t *c, const char *key)
+{
+	return json_string_value(json_object_get(c, key));
+}
 
 /* The same as a sentence. New reference. */
 json_t *ls_contradiction_line(const json_t *c);

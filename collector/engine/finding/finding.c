@@ -7,6 +7,7 @@
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <math.h>
 #include <openssl/sha.h>
@@ -15,51 +16,21 @@
 
 #define FINDING_NAME_BYTES (2 * LS_HOST_NAME_MAX_BYTES + 64)
 #define FINDING_NAME(id, name) name,
+#define FINDING_NAMES_MAX 8 /* of one list: the compiler refuses more */
 
 const char *
-ls_finding_kind_name(unsigned kind)
+ls_finding_name(enum ls_finding_list list, unsigned value)
 {
-	static const char *const names[] = { LS_FINDING_KINDS(FINDING_NAME) };
+	static const char *const names[][FINDING_NAMES_MAX] = {
+		[LS_NAMES_KIND] = { LS_FINDING_KINDS(FINDING_NAME) },
+		[LS_NAMES_SCOPE] = { LS_FINDING_SCOPES(FINDING_NAME) },
+		[LS_NAMES_STATUS] = { LS_FINDING_STATUSES(FINDING_NAME) },
+		[LS_NAMES_REASON] = { LS_FINDING_REASONS(FINDING_NAME) },
+		[LS_NAMES_SEVERITY] = { LS_SEVERITIES(FINDING_NAME) },
+		[LS_NAMES_WAY] = { LS_GROUP_WAYS(FINDING_NAME) },
+	};
 
-	return kind < LS_KIND_COUNT ? names[kind] : NULL;
-}
-
-const char *
-ls_finding_scope_name(unsigned scope)
-{
-	static const char *const names[] = { LS_FINDING_SCOPES(FINDING_NAME) };
-
-	return scope < LS_SCOPE_COUNT ? names[scope] : NULL;
-}
-
-const char *
-ls_finding_status_name(unsigned status)
-{
-	static const char *const names[] = { LS_FINDING_STATUSES(FINDING_NAME) };
-
-	return status < LS_FINDING_STATUS_COUNT ? names[status] : NULL;
-}
-
-const char *
-ls_finding_reason_name(unsigned reason)
-{
-	static const char *const names[] = { LS_FINDING_REASONS(FINDING_NAME) };
-
-	return reason < LS_REASON_COUNT ? names[reason] : NULL;
-}
-
-const char *
-ls_severity_name(unsigned severity)
-{
-	static const char *const names[] = { LS_SEVERITIES(FINDING_NAME) };
-
-	return severity < LS_SEVERITY_COUNT ? names[severity] : NULL;
-}
-
-bool
-ls_finding_is_open(const struct ls_finding *f)
-{
-	return f->status != LS_FINDING_CLEARED;
+	return value < FINDING_NAMES_MAX ? names[list][value] : NULL;
 }
 
 enum ls_severity
@@ -67,10 +38,9 @@ ls_finding_severity(double slowdown)
 {
 	double lost = slowdown > 1 ? 1 - 1 / slowdown : 0;
 
-	if (lost >= LS_SEVERITY_CRITICAL_RATIO)
-		return LS_SEVERITY_CRITICAL;
-	return lost >= LS_SEVERITY_WARNING_RATIO ? LS_SEVERITY_WARNING
-						 : LS_SEVERITY_INFO;
+	return lost >= LS_SEVERITY_CRITICAL_RATIO   ? LS_SEVERITY_CRITICAL
+		: lost >= LS_SEVERITY_WARNING_RATIO ? LS_SEVERITY_WARNING
+						    : LS_SEVERITY_INFO;
 }
 
 /* Same worker on the same host? */
@@ -131,8 +101,8 @@ finding_subject_text(const struct ls_finding *f, char *dst, size_t size)
 		return snprintf(dst, size, "%s%c%d", f->who.slice, 0, -1);
 	case LS_SCOPE_GROUP:
 	case LS_SCOPE_SHARD:
-		return snprintf(dst, size, "%s%c%s%c%d", ls_group_way_name(f->way), 0,
-			f->group, 0, -1);
+		return snprintf(dst, size, "%s%c%s%c%d",
+			ls_finding_name(LS_NAMES_WAY, f->way), 0, f->group, 0, -1);
 	case LS_SCOPE_LINK:
 		return snprintf(dst, size, "%s%c%d%c%s%c%d", first, 0,
 			swap ? f->peer_rank : f->who.rank, 0,
@@ -152,13 +122,13 @@ ls_finding_make_id(const struct ls_finding *f, unsigned more,
 {
 	char text[LS_JOB_NAME_MAX_BYTES + 2 * LS_HOST_NAME_MAX_BYTES + 96];
 	uint8_t hash[SHA256_DIGEST_LENGTH];
-	uint64_t bits = 0;
+	uint64_t bits;
 	size_t chars = 4 + more, len;
 
 	if (chars > 12)
 		return -LS_ELIMIT;
 	len = (size_t)snprintf(text, sizeof(text), "%s%c%s%c", f->who.job, 0,
-		ls_finding_scope_name(f->scope), 0);
+		ls_finding_name(LS_NAMES_SCOPE, f->scope), 0);
 	len += (size_t)finding_subject_text(f, text + len, sizeof(text) - len);
 	len += (size_t)snprintf(text + len, sizeof(text) - len, "%c%u%s", 0,
 		f->occurrence,
@@ -167,10 +137,9 @@ ls_finding_make_id(const struct ls_finding *f, unsigned more,
 							   : "");
 	LS_ASSERT(len < sizeof(text)); /* the longest names fit */
 	SHA256((const unsigned char *)text, len, hash);
-	for (int i = 0; i < 8; i++)
-		bits = bits << 8 | hash[i];
+	memcpy(&bits, hash, sizeof(bits));
 	memcpy(ret_id, "F-", 2);
-	ls_text_crockford(ret_id + 2, chars, bits);
+	ls_text_crockford(ret_id + 2, chars, be64toh(bits));
 	return 0;
 }
 
@@ -199,11 +168,11 @@ finding_render_subject(const struct ls_finding *f)
 			f->peer_rank, "slice", f->who.slice);
 	if (finding_is_group(f))
 		return json_pack("{s:s, s:s, s:s, s:O, s:i}", "scope",
-			ls_finding_scope_name(f->scope), "by",
-			ls_group_way_name(f->way), "name", f->group, "hosts",
-			f->members, "host_count", (int)f->member_hosts);
+			ls_finding_name(LS_NAMES_SCOPE, f->scope), "by",
+			ls_finding_name(LS_NAMES_WAY, f->way), "name", f->group,
+			"hosts", f->members, "host_count", (int)f->member_hosts);
 	return json_pack("{s:s, s:s, s:i, s:s, s:s}", "scope",
-		ls_finding_scope_name(f->scope), "host", f->who.host, "rank",
+		ls_finding_name(LS_NAMES_SCOPE, f->scope), "host", f->who.host, "rank",
 		f->who.rank, "slice", f->who.slice, "role", f->who.role);
 }
 
@@ -333,8 +302,9 @@ finding_name(const struct ls_finding *f, char *name, size_t size)
 		(void)snprintf(name, size, "slice %s", f->who.slice);
 	else if (finding_is_group(f))
 		(void)snprintf(name, size, "%s %s of %u hosts",
-			f->scope == LS_SCOPE_SHARD ? "input shard"
-						   : ls_group_way_name(f->way),
+			f->scope == LS_SCOPE_SHARD
+				? "input shard"
+				: ls_finding_name(LS_NAMES_WAY, f->way),
 			f->group, f->member_hosts);
 	else if (f->scope == LS_SCOPE_LINK)
 		(void)snprintf(name, size, "the link between %s and %s", f->who.host,
@@ -468,12 +438,13 @@ finding_render_head(const struct ls_finding *f)
 {
 	return json_pack(
 		"{s:i, s:s, s:s, s:s, s:s, s:o, s:{s:s, s:o, s:i}, s:{s:s}, s:o, s:s, s:s}",
-		"schema_version", 1, "id", f->id, "kind", ls_finding_kind_name(f->kind),
-		"severity", ls_severity_name(f->severity), "status",
-		ls_finding_status_name(f->status), "title", finding_render_title(f),
-		"job", "id", f->who.job, "chips", finding_count(f->chips), "hosts",
-		(int)f->hosts, "slice", "id", f->who.slice, "subject",
-		finding_render_subject(f), "pattern",
+		"schema_version", 1, "id", f->id, "kind",
+		ls_finding_name(LS_NAMES_KIND, f->kind), "severity",
+		ls_finding_name(LS_NAMES_SEVERITY, f->severity), "status",
+		ls_finding_name(LS_NAMES_STATUS, f->status), "title",
+		finding_render_title(f), "job", "id", f->who.job, "chips",
+		finding_count(f->chips), "hosts", (int)f->hosts, "slice", "id",
+		f->who.slice, "subject", finding_render_subject(f), "pattern",
 		f->detector == LS_DETECT_ROTATING    ? "rotating"
 			: f->scope == LS_SCOPE_JOB   ? "job_wide"
 			: f->scope == LS_SCOPE_SLICE ? "slice_wide"
@@ -487,14 +458,27 @@ finding_render_head(const struct ls_finding *f)
 static json_t *
 finding_render_course(const struct ls_finding *f)
 {
+	/* what was told of the first episode stays */
+	const json_t *told = json_array_size(f->episodes) > 0
+		? json_object_get(f->json, "onset")
+		: NULL;
+	const char *type = json_string_value(json_object_get(told, "type"));
+
 	return json_pack(
 		"{s:{s:o, s:I, s:s, s:i}, s:o, s:o, s:o, s:I, s:{s:I, s:o, s:s, s:i, s:b}}",
 		"onset", "at", ls_json_time(f->onset_us), "step",
-		(json_int_t)f->onset_step, "type", f->onset_type, "uncertainty_steps",
-		(int)f->onset_uncertainty_steps, "first_detected_at",
-		ls_json_time(f->detected_us), "updated_at", ls_json_time(f->updated_us),
-		"cleared_at", ls_json_time(f->cleared_us), "last_step",
-		(json_int_t)f->last_step, "persistence", "steps_seen",
+		(json_int_t)f->onset_step, "type",
+		type != NULL	     ? type
+			: f->born    ? "from_the_start"
+			: f->gradual ? "drift"
+				     : "step_change",
+		"uncertainty_steps",
+		type != NULL ? (int)json_integer_value(
+				       json_object_get(told, "uncertainty_steps"))
+			     : (int)f->uncertainty_steps,
+		"first_detected_at", ls_json_time(f->detected_us), "updated_at",
+		ls_json_time(f->updated_us), "cleared_at", ls_json_time(f->cleared_us),
+		"last_step", (json_int_t)f->last_step, "persistence", "steps_seen",
 		(json_int_t)f->steps_seen, "slowest_ratio",
 		ls_json_number(f->slowest_ratio, 3), "duty",
 		f->intermittent || f->detector >= LS_DETECT_PERIODIC ? "intermittent"
@@ -554,7 +538,8 @@ finding_render_state(const struct ls_finding *f)
 			: f->waits     ? json_string(LS_FINDING_WAITS)
 				       : json_string("before_restart")));
 	ls_json_set(&doc, "subject", finding_render_subject(f));
-	ls_json_set(&doc, "status", json_string(ls_finding_status_name(f->status)));
+	ls_json_set(&doc, "status",
+		json_string(ls_finding_name(LS_NAMES_STATUS, f->status)));
 	ls_json_set(&doc, "updated_at", ls_json_time(f->updated_us));
 	ls_json_set(&doc, "cleared_at", ls_json_time(f->cleared_us));
 	ls_json_set(&doc, "last_step", json_integer((json_int_t)f->last_step));
@@ -621,7 +606,8 @@ finding_render_reason(const struct ls_finding *f, json_t **doc)
 	if (ls_finding_is_open(f) || (f->reason == LS_REASON_CALM && !part))
 		return;
 	ls_json_set(doc, "cleared_reason",
-		json_string(part ? "part_of" : ls_finding_reason_name(f->reason)));
+		json_string(part ? "part_of"
+				 : ls_finding_name(LS_NAMES_REASON, f->reason)));
 	if (part)
 		ls_json_set(doc, "part_of", json_string(f->part_of));
 }
@@ -629,15 +615,9 @@ finding_render_reason(const struct ls_finding *f, json_t **doc)
 int
 ls_finding_render(struct ls_finding *f)
 {
-	json_t *doc;
+	json_t *doc = ls_finding_is_stored(f) ? finding_render_state(f)
+					      : finding_render_all(f);
 
-	if (f->onset_type == NULL || json_array_size(f->episodes) == 0) {
-		f->onset_type = f->born ? "from_the_start"
-			: f->gradual	? "drift"
-					: "step_change";
-		f->onset_uncertainty_steps = f->uncertainty_steps;
-	}
-	doc = ls_finding_is_stored(f) ? finding_render_state(f) : finding_render_all(f);
 	finding_add_episodes(f, &doc);
 	if (f->diagnosis.count > 0 &&
 		f->diagnosis.hypotheses[0].cause == LS_CAUSE_INSIDE_PROGRAM)

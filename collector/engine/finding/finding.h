@@ -109,9 +109,6 @@ struct ls_finding {
 	/* the one before: its begin, and when it was over */
 	uint64_t ended_since_step;
 	int64_t ended_since_us, ended_us;
-	/* of the first one, as told; NULL: not told yet */
-	const char *onset_type;
-	uint32_t onset_uncertainty_steps;
 	double since_chip_hours;
 	json_t *episodes;
 	/* told before a restart: what was until then is in it */
@@ -149,12 +146,16 @@ struct ls_finding {
 	json_t *json; /* as last told to the sink */
 };
 
-/* Name of an enum value, as in the JSON; NULL if out of range. */
-const char *ls_finding_kind_name(unsigned kind);
-const char *ls_finding_scope_name(unsigned scope);
-const char *ls_finding_status_name(unsigned status);
-const char *ls_finding_reason_name(unsigned reason);
-const char *ls_severity_name(unsigned severity);
+/* Name of a value of these enums, as in the JSON; NULL if out of range. */
+enum ls_finding_list {
+	LS_NAMES_KIND,
+	LS_NAMES_SCOPE,
+	LS_NAMES_STATUS,
+	LS_NAMES_REASON,
+	LS_NAMES_SEVERITY,
+	LS_NAMES_WAY
+};
+const char *ls_finding_name(enum ls_finding_list list, unsigned value);
 
 /*
  * Id of the n-th occurrence of a subject; more > 0 adds so many characters, on
@@ -171,7 +172,11 @@ int ls_finding_make_id(const struct ls_finding *f, unsigned more,
 bool ls_finding_same_subject(const struct ls_finding *a, const struct ls_finding *b);
 
 /* Is it open now (reopened counts)? */
-bool ls_finding_is_open(const struct ls_finding *f);
+static inline bool
+ls_finding_is_open(const struct ls_finding *f)
+{
+	return f->status != LS_FINDING_CLEARED;
+}
 
 /* Is all that is known of it from before a restart, of the collector or the job? */
 static inline bool

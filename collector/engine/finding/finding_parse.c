@@ -7,14 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Value of the enum whose names name_of gives; -LS_EPARSE. */
+/* Value of an enum by its name; -LS_EPARSE. */
 static int
-finding_get_enum(const json_t *o, const char *key, const char *(*name_of)(unsigned))
+finding_get_enum(const json_t *o, const char *key, enum ls_finding_list list)
 {
 	const char *text = json_string_value(json_object_get(o, key));
 
-	for (unsigned i = 0; text != NULL && name_of(i) != NULL; i++)
-		if (strcmp(text, name_of(i)) == 0)
+	for (unsigned i = 0; text != NULL && ls_finding_name(list, i) != NULL; i++)
+		if (strcmp(text, ls_finding_name(list, i)) == 0)
 			return (int)i;
 	return -LS_EPARSE;
 }
@@ -34,9 +34,7 @@ finding_get_time(const json_t *o, const char *key)
 	const char *text = json_string_value(json_object_get(o, key));
 	int64_t t_us;
 
-	if (text == NULL || ls_conf_parse_time(text, 0, &t_us) != 0)
-		return 0;
-	return t_us;
+	return text == NULL || ls_conf_parse_time(text, 0, &t_us) != 0 ? 0 : t_us;
 }
 
 static int
@@ -44,9 +42,8 @@ finding_get_text(const json_t *o, const char *key, char *dst, size_t size)
 {
 	const char *text = json_string_value(json_object_get(o, key));
 
-	if (text == NULL)
-		return 0; /* stays empty */
-	return ls_text_copy(dst, size, text) == 0 ? 0 : -LS_EPARSE;
+	/* without one it stays empty */
+	return text == NULL || ls_text_copy(dst, size, text) == 0 ? 0 : -LS_EPARSE;
 }
 
 /* Is the text there, and this one? */
@@ -79,7 +76,7 @@ finding_parse_link(const json_t *subject, struct ls_finding *f)
 static int
 finding_parse_group(const json_t *subject, struct ls_finding *f)
 {
-	int way = finding_get_enum(subject, "by", ls_group_way_name);
+	int way = finding_get_enum(subject, "by", LS_NAMES_WAY);
 	json_t *hosts = json_object_get(subject, "hosts");
 	json_int_t count = json_integer_value(json_object_get(subject, "host_count"));
 
@@ -99,10 +96,10 @@ static int
 finding_parse_names(const json_t *json, struct ls_finding *f)
 {
 	const json_t *subject = json_object_get(json, "subject");
-	int kind = finding_get_enum(json, "kind", ls_finding_kind_name);
-	int scope = finding_get_enum(subject, "scope", ls_finding_scope_name);
-	int status = finding_get_enum(json, "status", ls_finding_status_name);
-	int severity = finding_get_enum(json, "severity", ls_severity_name);
+	int kind = finding_get_enum(json, "kind", LS_NAMES_KIND);
+	int scope = finding_get_enum(subject, "scope", LS_NAMES_SCOPE);
+	int status = finding_get_enum(json, "status", LS_NAMES_STATUS);
+	int severity = finding_get_enum(json, "severity", LS_NAMES_SEVERITY);
 	const json_t *impact = json_object_get(json, "impact");
 
 	if (kind < 0 || scope < 0 || status < 0 || severity < 0)
@@ -180,7 +177,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	const json_t *seen = json_object_get(json, "persistence");
 	const json_t *impact = json_object_get(json, "impact");
 	const json_t *from = json_object_get(json, "provenance");
-	int reason = finding_get_enum(json, "cleared_reason", ls_finding_reason_name);
+	int reason = finding_get_enum(json, "cleared_reason", LS_NAMES_REASON);
 	struct ls_finding f = { .slowest_ratio = NAN, .clock_err_s = NAN };
 
 	if (json_integer_value(json_object_get(json, "schema_version")) != 1 ||
@@ -196,8 +193,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 		: finding_is_text(json, "pattern", "rotating")	? LS_DETECT_ROTATING
 		: finding_is_text(seen, "duty", "intermittent") ? LS_DETECT_STALLS
 								: LS_DETECT_CHRONIC;
-	f.onset_type = f.born ? "from_the_start" : f.gradual ? "drift" : "step_change";
-	f.onset_uncertainty_steps = f.uncertainty_steps = (uint32_t)json_integer_value(
+	f.uncertainty_steps = (uint32_t)json_integer_value(
 		json_object_get(onset, "uncertainty_steps"));
 	f.detected_us = finding_get_time(json, "first_detected_at");
 	f.updated_us = finding_get_time(json, "updated_at");

@@ -12,7 +12,7 @@ static const char *
 findings_event(const struct ls_finding *f)
 {
 	const char *told = json_string_value(json_object_get(f->json, "status")),
-		   *is = ls_finding_status_name(f->status);
+		   *is = ls_finding_name(LS_NAMES_STATUS, f->status);
 
 	if (told == NULL)
 		return "opened";
@@ -75,13 +75,13 @@ findings_make_room(struct ls_engine *e)
 static int
 findings_make_id(const struct ls_engine *e, struct ls_finding *f)
 {
+	unsigned more = 0;
 	int rc;
 
-	for (unsigned more = 0;; more++) {
-		rc = ls_finding_make_id(f, more, f->id);
-		if (rc != 0 || ls_findings_find(e, f->id) == NULL)
-			return rc;
-	}
+	do
+		rc = ls_finding_make_id(f, more++, f->id);
+	while (rc == 0 && ls_findings_find(e, f->id) != NULL);
+	return rc;
 }
 
 struct ls_finding *
@@ -99,18 +99,6 @@ ls_findings_open(const struct ls_engine *e, const struct ls_finding *subject)
 	struct ls_finding *f = ls_findings_last(e, subject);
 
 	return f != NULL && ls_finding_is_open(f) ? f : NULL;
-}
-
-bool
-ls_findings_is_known(const struct ls_finding *f, int64_t now_us)
-{
-	return now_us / 1000 <= f->known_us / 1000; /* storage keeps milliseconds */
-}
-
-bool
-ls_findings_reopens(const struct ls_finding *last, int64_t now_us)
-{
-	return last != NULL && now_us - last->cleared_us < LS_ENGINE_US(LS_REOPEN_S);
 }
 
 /* The last finding about a subject goes on, with another episode; false: it is another by now. */
@@ -222,18 +210,12 @@ ls_findings_claim(struct ls_engine *e, const struct ls_finding *subject, uint64_
 	return f;
 }
 
-bool
-ls_findings_is_due(const struct ls_finding *f, uint64_t step, int64_t now_us)
-{
-	return !ls_findings_is_known(f, now_us) &&
-		(step >= f->last_step + LS_FINDING_UPDATE_STEPS ||
-			now_us - f->updated_us >= LS_FINDING_UPDATE_US);
-}
-
 struct ls_finding
-ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j)
+ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j,
+	enum ls_finding_kind kind)
 {
-	struct ls_finding f = { .scope = LS_SCOPE_JOB,
+	struct ls_finding f = { .kind = kind,
+		.scope = LS_SCOPE_JOB,
 		.estimate = j->detect.mode,
 		.slowest_ratio = NAN,
 		.clock_err_s = NAN };

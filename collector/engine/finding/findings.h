@@ -26,7 +26,11 @@ struct ls_finding *ls_findings_open(const struct ls_engine *e,
 	const struct ls_finding *subject);
 
 /* Was this told before a restart? Then records that are fed again change nothing. */
-bool ls_findings_is_known(const struct ls_finding *f, int64_t now_us);
+static inline bool
+ls_findings_is_known(const struct ls_finding *f, int64_t now_us)
+{
+	return now_us / 1000 <= f->known_us / 1000; /* storage keeps milliseconds */
+}
 
 /*
  * The finding about a subject, to be filled in and told: an open one; or one that begins with
@@ -50,13 +54,24 @@ void ls_findings_go_on(struct ls_finding *f, uint64_t step, int64_t t_us,
 	int64_t now_us);
 
 /* Is it time to tell its numbers again? Not if storage has told it already. */
-bool ls_findings_is_due(const struct ls_finding *f, uint64_t step, int64_t now_us);
+static inline bool
+ls_findings_is_due(const struct ls_finding *f, uint64_t step, int64_t now_us)
+{
+	return !ls_findings_is_known(f, now_us) &&
+		(step >= f->last_step + LS_FINDING_UPDATE_STEPS ||
+			now_us - f->updated_us >= LS_FINDING_UPDATE_US);
+}
 
 /* Would a claim open the newest finding about its subject again, rather than a new one? */
-bool ls_findings_reopens(const struct ls_finding *last, int64_t now_us);
+static inline bool
+ls_findings_reopens(const struct ls_finding *last, int64_t now_us)
+{
+	return last != NULL && now_us - last->cleared_us < LS_ENGINE_US(LS_REOPEN_S);
+}
 
-/* A finding about the job as a whole, to look for one by or to take. */
-struct ls_finding ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j);
+/* A finding of this kind about the job as a whole, to look for one by or to take. */
+struct ls_finding ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j,
+	enum ls_finding_kind kind);
 
 /* The same about one worker: of its host, if it is alone there. */
 struct ls_finding ls_findings_of_worker(const struct ls_engine *e,

@@ -48,22 +48,11 @@ judge_keep(struct ls_job *j, struct ls_live_row *kept)
 	ls_recent_rows(j);
 }
 
-/* Most workers checkpoint, evaluate or compile: a step unlike the others, not judged.
- */
+/* It checkpoints, evaluates or compiles. A step in which most workers do so is not judged. */
 static bool
-judge_masked(const struct ls_row *row)
+judge_is_masked(const struct ls_cell *c)
 {
-	size_t in = 0, present = 0;
-
-	for (size_t i = 0; i < row->cell_count; i++) {
-		const struct ls_cell *c = &row->cells[i];
-
-		present += c->present;
-		in += c->present &&
-			ls_steps_phases_s(c, LS_PHASES_MASKED) >
-				LS_FEW * (double)c->duration_s;
-	}
-	return 2 * in > present;
+	return ls_steps_phases_s(c, LS_PHASES_MASKED) > LS_FEW * (double)c->duration_s;
 }
 
 /* Writes the judgement into the cells: the residual in use, and what of it is blame. Returns the
@@ -419,28 +408,23 @@ static void
 judge_costs(const struct ls_job *j, const struct ls_row *row,
 	struct ls_blame_step *totals)
 {
-	double last = -INFINITY, healthy = -INFINITY, second = -INFINITY, t;
+	struct ls_stats_best last[2] = { { -INFINITY, SIZE_MAX },
+		{ -INFINITY, SIZE_MAX } };
+	double healthy = -INFINITY, t;
 
 	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
 		if (!judge_arrival(j, &row->cells[i], &t))
 			continue;
-		if (t > last) {
-			second = last;
-			last = t;
-			totals->costs = i;
-		} else if (t > second) {
-			second = t;
-		}
+		ls_stats_best(last, t, i);
 		if (t > healthy && (j->detect.open == 0 || !ls_judge_is_found(j, i)))
 			healthy = t;
 	}
-	if (!(second > -INFINITY)) {
-		totals->costs = SIZE_MAX;
+	if (last[1].at == SIZE_MAX)
 		return;
-	}
+	totals->costs = last[0].at;
 	/* Nothing is found of the last itself: it alone is looked at. */
-	totals->costs_s =
-		last - (healthy < last && healthy > -INFINITY ? healthy : second);
+	totals->costs_s = last[0].v -
+		(healthy < last[0].v && healthy > -INFINITY ? healthy : last[1].v);
 }
 
 /* Blame: residuals of all workers, and what joins them. */
@@ -499,7 +483,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	uint32_t expected, int64_t now_us)
 {
 	struct ls_live_row kept = { .row = *row, .expected = expected };
-	bool masked = judge_masked(row), hang, judged, apart;
+	bool masked = ls_steps_mostly(row, judge_is_masked), hang, judged, apart;
 	size_t regrouped;
 
 	if (e->reference != NULL && j->detect.judged == 0 && j->live_count == 0)

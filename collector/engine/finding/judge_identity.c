@@ -64,11 +64,10 @@ judge_identity_look(struct ls_engine *e, struct ls_job *j, const json_t *list,
 	int64_t now_us)
 {
 	struct ls_job_identity *id = &j->identity;
-	struct ls_finding subject = ls_findings_of_job(e, j), *f;
+	struct ls_finding subject = ls_findings_of_job(e, j, LS_KIND_SELF_IDENTITY), *f;
 	size_t workers = ls_judged_workers(e, j, false, now_us) + j->gone,
 	       expected = ls_judged_expected(e, j);
 
-	subject.kind = LS_KIND_SELF_IDENTITY;
 	if (json_array_size(list) == 0 || workers >= expected) {
 		id->since_us = 0;
 		f = ls_findings_open(e, &subject);

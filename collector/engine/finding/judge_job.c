@@ -18,7 +18,7 @@ static const enum ls_phase judge_job_phases[] = { LS_PHASE_INPUT_WAIT, LS_PHASE_
 static void
 judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 {
-	double grown = p->since.now.mean_s - p->base.mean_s;
+	double grown = p->since.now.v[LS_PULSE_MEAN] - p->base.v[LS_PULSE_MEAN];
 	double best = 0;
 
 	f->evidence_count = 0;
@@ -27,16 +27,21 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 		i++) {
 		enum ls_phase phase = judge_job_phases[i];
 		const struct ls_cause_phase *of = ls_cause_phase(phase);
-		double more = p->since.now.phase_s[phase] - p->base.phase_s[phase];
+		double more = p->since.now.v[LS_PULSE_PHASE + phase] -
+			p->base.v[LS_PULSE_PHASE + phase];
 		struct ls_evidence *row;
 
-		if (p->since.now.phase_s[phase] <= 0 && p->base.phase_s[phase] <= 0)
+		if (p->since.now.v[LS_PULSE_PHASE + phase] <= 0 &&
+			p->base.v[LS_PULSE_PHASE + phase] <= 0)
 			continue; /* nobody marks it */
-		row = ls_findings_row(f, of->metric, "s", p->since.now.phase_s[phase],
-			p->base.phase_s[phase]);
+		row = ls_findings_row(f, of->metric, "s",
+			p->since.now.v[LS_PULSE_PHASE + phase],
+			p->base.v[LS_PULSE_PHASE + phase]);
 		/* the least wait: the others also wait for their peers, not only for the collective */
-		if (phase == LS_PHASE_SYNC_WAIT && !isnan(p->since.now.least_s))
-			more = p->since.now.least_s - p->base.least_s;
+		if (phase == LS_PHASE_SYNC_WAIT &&
+			!isnan(p->since.now.v[LS_PULSE_LEAST]))
+			more = p->since.now.v[LS_PULSE_LEAST] -
+				p->base.v[LS_PULSE_LEAST];
 		if (more < LS_EXPLAINS * grown ||
 			(phase == LS_PHASE_SYNC_WAIT && !whole))
 			continue;
@@ -99,20 +104,20 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 	f->kind = LS_KIND_JOB_SLOW;
 	f->comm = false;
 	f->detector = LS_DETECT_CHRONIC;
-	f->before_s = p->base.mean_s;
+	f->before_s = p->base.v[LS_PULSE_MEAN];
 	f->slope_s = ls_pulse_slope(p);
 	/* how it began does not change when it grows no more */
 	f->gradual |= f->slope_s > 0;
 	/* a mean since the onset says too little of what still grows */
-	step_s = f->slope_s > 0 ? p->since.newest_s : p->since.now.mean_s;
+	step_s = f->slope_s > 0 ? p->since.newest_s : p->since.now.v[LS_PULSE_MEAN];
 	ls_findings_present(e, j, f, step);
-	ls_findings_cost(e, j, f, step_s, step_s - p->base.mean_s, step);
+	ls_findings_cost(e, j, f, step_s, step_s - p->base.v[LS_PULSE_MEAN], step);
 	judge_job_diagnose(p,
 		f->workers_used == f->workers && f->workers >= (uint32_t)j->world &&
 			!ls_job_is_assumed(e, j),
 		f);
-	ls_findings_row(f, "step_excess_s", "s", p->since.newest_s - p->base.mean_s,
-		NAN);
+	ls_findings_row(f, "step_excess_s", "s",
+		p->since.newest_s - p->base.v[LS_PULSE_MEAN], NAN);
 	if (f->slope_s > 0)
 		ls_findings_row(f, "step_slope_s", "s", f->slope_s, NAN);
 	if (judge_job_is_imbalance(j)) {
@@ -139,9 +144,8 @@ static void
 judge_job_tell(struct ls_engine *e, struct ls_job *j, bool was, uint64_t step,
 	int64_t now_us)
 {
-	struct ls_finding subject = ls_findings_of_job(e, j), *f;
+	struct ls_finding subject = ls_findings_of_job(e, j, LS_KIND_JOB_SLOW), *f;
 
-	subject.kind = LS_KIND_JOB_SLOW;
 	f = judge_job_finding(e, &subject, now_us);
 	if (was ? f == NULL || j->pulse.row != 0 ||
 				step < f->last_step + LS_FINDING_UPDATE_STEPS
@@ -173,9 +177,8 @@ static void
 judge_job_end(struct ls_engine *e, struct ls_job *j, const struct ls_finding *culprit,
 	uint64_t step, int64_t now_us)
 {
-	struct ls_finding subject = ls_findings_of_job(e, j), *f;
+	struct ls_finding subject = ls_findings_of_job(e, j, LS_KIND_JOB_SLOW), *f;
 
-	subject.kind = LS_KIND_JOB_SLOW;
 	f = judge_job_finding(e, &subject, now_us);
 	j->pulse.on = false;
 	j->pulse.row = 0;

@@ -27,9 +27,8 @@ struct ls_finding
 ls_judge_net_subject(const struct ls_engine *e, const struct ls_job *j, size_t at)
 {
 	const struct ls_detect_net *net = &j->detect.net[at];
-	struct ls_finding f = ls_findings_of_job(e, j);
+	struct ls_finding f = ls_findings_of_job(e, j, LS_KIND_JOB_SLOW);
 
-	f.kind = LS_KIND_JOB_SLOW;
 	f.scope = at > 0 ? LS_SCOPE_SLICE : LS_SCOPE_JOB;
 	if (at > 0)
 		memcpy(f.who.slice, j->slices.names[at - 1], sizeof(f.who.slice));

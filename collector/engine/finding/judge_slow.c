@@ -28,9 +28,9 @@ judge_slow_cell(const struct ls_job *j, size_t slot, size_t back)
 static double
 judge_slow_turn(const struct ls_cell *before, const struct ls_cell *now)
 {
-	if (before == NULL || now == NULL || !before->has_enter || !now->has_enter)
-		return NAN;
-	return (double)(now->enter_us - before->exit_us) * 1e-6;
+	return before == NULL || now == NULL || !before->has_enter || !now->has_enter
+		? NAN
+		: (double)(now->enter_us - before->exit_us) * 1e-6;
 }
 
 /* What of a worker's lateness in the newest step is its own doing, in it or at the end
@@ -163,7 +163,7 @@ judge_slow_tell(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_order *o
 	bool rotates = slot == SIZE_MAX;
 	enum ls_detect_kind kind = rotates ? LS_DETECT_ROTATING : LS_DETECT_PERIODIC;
 	struct ls_finding subject = rotates
-		? ls_findings_of_job(e, j)
+		? ls_findings_of_job(e, j, LS_KIND_JOB_SLOW)
 		: ls_findings_of_worker(e, j, &e->workers[j->slots[slot]]);
 	struct ls_finding *f = ls_findings_open(e, &subject);
 	uint64_t step = ls_job_row(j, j->live_count - 1)->row.step;

@@ -10,11 +10,10 @@
 static struct ls_finding
 judge_stage_subject(const struct ls_engine *e, const struct ls_job *j, size_t k)
 {
-	struct ls_finding f = ls_findings_of_job(e, j);
+	struct ls_finding f = ls_findings_of_job(e, j, LS_KIND_STRAGGLER);
 
 	f.scope = LS_SCOPE_GROUP;
 	f.way = LS_WAY_STAGE;
-	f.kind = LS_KIND_STRAGGLER;
 	memcpy(f.group, j->stages.names[k], sizeof(f.group));
 	return f;
 }
@@ -59,7 +58,7 @@ judge_stage_refresh(const struct ls_engine *e, const struct ls_job *j,
 	judge_stage_diagnose(st, f);
 }
 
-/* It is found: opens the finding, or brings it up to date. */
+/* Opens the finding, brings it up to date, or ends it. */
 static void
 judge_stage_tell(struct ls_engine *e, struct ls_job *j, size_t k, bool was,
 	uint64_t step, int64_t now_us)
@@ -68,6 +67,11 @@ judge_stage_tell(struct ls_engine *e, struct ls_job *j, size_t k, bool was,
 	struct ls_finding subject = judge_stage_subject(e, j, k),
 			  *f = ls_findings_open(e, &subject);
 
+	if (ch->level != LS_LEVEL_FINDING) {
+		if (f != NULL)
+			ls_findings_clear(e, f, step, now_us);
+		return;
+	}
 	if (f == NULL ? was
 		      : ch->c < LS_DETECT_FINDING ||
 				!ls_findings_is_due(f, step, now_us))
@@ -92,16 +96,7 @@ ls_judge_stages(struct ls_engine *e, struct ls_job *j, const struct ls_row *row,
 		was[k] = s->stage[k].channel.level == LS_LEVEL_FINDING;
 	ls_stages_step(s, &j->detect, row->step, row->begin_us, row->cells,
 		row->cell_count < j->count ? row->cell_count : j->count);
-	for (size_t k = 0; k < s->count; k++) {
-		struct ls_finding subject, *f;
-
-		if (s->stage[k].channel.level == LS_LEVEL_FINDING) {
+	for (size_t k = 0; k < s->count; k++)
+		if (was[k] || s->stage[k].channel.level == LS_LEVEL_FINDING)
 			judge_stage_tell(e, j, k, was[k], row->step, now_us);
-		} else if (was[k]) {
-			subject = judge_stage_subject(e, j, k);
-			f = ls_findings_open(e, &subject);
-			if (f != NULL)
-				ls_findings_clear(e, f, row->step, now_us);
-		}
-	}
 }

@@ -8,13 +8,6 @@
 
 #define JUDGED_WHY_BYTES 192
 
-double
-ls_judged_limit_s(const struct ls_job *j)
-{
-	return fmax(LS_COUNTERS_S,
-		j->detect.step_s > 0 ? LS_LOOK * j->detect.step_s : 0);
-}
-
 /* Is the worker in the newest steps, or was it when the job ended? */
 static bool
 judged_is(const struct ls_job *j, const struct ls_engine_worker *w, uint64_t newest,
@@ -28,18 +21,12 @@ judged_is(const struct ls_job *j, const struct ls_engine_worker *w, uint64_t new
 	return newest <= w->last_step + LS_LOOK;
 }
 
-/* Does somebody do what may take long? */
+/* Does it do what may take long? */
 static bool
-judged_is_pause(const struct ls_engine *e, const struct ls_job *j)
+judged_is_pause(const struct ls_engine_worker *w)
 {
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-
-		if (w->has_live && w->state == LS_WORKER_REPORTING &&
-			(LS_PHASES_MASKED & 1u << w->live.phase) != 0)
-			return true;
-	}
-	return false;
+	return w->has_live && ls_worker_reports(w) &&
+		(LS_PHASES_MASKED & 1u << w->live.phase) != 0;
 }
 
 /* Why nobody is judged; false: some are. */
@@ -57,7 +44,8 @@ judged_nobody(const struct ls_engine *e, const struct ls_job *j, bool ended,
 	else if (!j->replica.on && j->count > 1 && !j->detect.ready)
 		(void)snprintf(why, size, "learning what is usual: %llu of %u steps",
 			(unsigned long long)j->closed, LS_DETECT_WARM);
-	else if (!ended && still_s > ls_judged_limit_s(j) && !judged_is_pause(e, j))
+	else if (!ended && still_s > ls_judged_limit_s(j) &&
+		ls_job_workers(e, j, judged_is_pause) == 0)
 		(void)snprintf(why, size, "no step for %.0f s", still_s);
 	else
 		return false;

@@ -21,10 +21,16 @@
 #define LS_COLLECTOR_JUDGED_H
 
 #include <jansson.h>
+#include <math.h>
 #include "collector/engine/engine_state.h"
 
 /* How long a worker may be silent and still count as judged. */
-double ls_judged_limit_s(const struct ls_job *j);
+static inline double
+ls_judged_limit_s(const struct ls_job *j)
+{
+	return fmax(LS_COUNTERS_S,
+		j->detect.step_s > 0 ? LS_LOOK * j->detect.step_s : 0);
+}
 
 /* Is the process of another attempt still there, and of no worker that has a place? */
 bool ls_judged_is_lost(const struct ls_engine *e, const struct ls_job *j,

@@ -5,7 +5,6 @@
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/finding/judge_group.h"
 #include "collector/engine/finding/judged.h"
-#include "collector/engine/finding/attention.h"
 #include "collector/engine/engine_state.h"
 #include "collector/engine/join/lies.h"
 #include "proto/base/json.h"
@@ -105,34 +104,26 @@ view_phases(const struct ls_job *j)
 static const char *
 view_job_state(const struct ls_engine *e, const struct ls_job *j)
 {
-	for (size_t i = 0; i < j->count; i++)
-		if (e->workers[j->slots[i]].state == LS_WORKER_REPORTING)
-			return "running";
+	if (ls_job_workers(e, j, ls_worker_reports) > 0)
+		return "running";
 	return j->count > 0 && j->gone == j->count ? "ended" : "silent";
 }
 
 static json_t *
 view_quality(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 {
-	unsigned reporting = 0;
-	double err = NAN;
 	struct ls_worker_info steps;
 
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-
-		reporting += w->state == LS_WORKER_REPORTING;
-		err = fmax(err, w->clock_err_s); /* NaN only if nobody told */
-	}
 	ls_job_step_source(e, j, &steps);
 	return json_pack("{s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:s, s:o, s:o}",
-		"workers_reporting", (int)reporting, "late_records",
-		(json_int_t)j->late, "gaps", (json_int_t)j->gaps, "short_steps",
-		(json_int_t)j->shorted, "apart_steps", (json_int_t)j->apart, "lag_s",
+		"workers_reporting", (int)ls_job_workers(e, j, ls_worker_reports),
+		"late_records", (json_int_t)j->late, "gaps", (json_int_t)j->gaps,
+		"short_steps", (json_int_t)j->shorted, "apart_steps",
+		(json_int_t)j->apart, "lag_s",
 		j->last_us == 0 ? json_null()
 				: ls_json_real((double)(now_us - j->last_us) * 1e-6),
-		"clock_err_ms", ls_json_real(err * 1e3), "step_source",
-		ls_step_source_name(steps.step_source), "not_believed",
+		"clock_err_ms", ls_json_real(ls_job_clock_err_s(e, j) * 1e3),
+		"step_source", ls_step_source_name(steps.step_source), "not_believed",
 		ls_lies_render(e, j), "contradictions", ls_view_contradictions(e, j));
 }
 
@@ -445,7 +436,7 @@ view_hosts_place(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	else if (!suspicion && !ask->descending)
 		key = -key;
 	return (struct view_sorted){
-		.near = suspicion ? ls_attention_nearness(j, slot) : 0,
+		.near = suspicion ? (double)j->detect.near[slot] : 0,
 		.key = key,
 		.index = slot,
 		.name = ask->sort == LS_VIEW_BY_HOST ? w->info.host : NULL,
@@ -548,8 +539,9 @@ view_findings_wants(const struct ls_finding *f, const struct ls_view_findings *a
 
 	return f->json != NULL && view_is(f->who.job, ask->job) &&
 		(open ? ls_finding_is_open(f)
-		      : view_is(ls_finding_status_name(f->status), ask->status)) &&
-		view_is(ls_finding_kind_name(f->kind), ask->kind) &&
+		      : view_is(ls_finding_name(LS_NAMES_STATUS, f->status),
+				ask->status)) &&
+		view_is(ls_finding_name(LS_NAMES_KIND, f->kind), ask->kind) &&
 		(view_is("", ask->host) || view_finding_names(f, ask->host)) &&
 		(view_is("", ask->severity) || /* looked up last: it costs most */
 			view_is(json_string_value(json_object_get(f->json, "severity")),

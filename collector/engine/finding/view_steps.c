@@ -121,32 +121,19 @@ ls_view_steps(const struct ls_engine *e, const char *job, const char *host,
 
 /* --- one step, all its workers -------------------------------------------- */
 
-/* A worker that has a record of the step. */
-struct view_member {
-	const struct ls_worker_info *who;
-	const struct ls_cell *cell;
-};
-
-static int
-view_member_compare(const void *a, const void *b)
-{
-	const struct view_member *x = a, *y = b;
-
-	return (x->who->rank > y->who->rank) - (x->who->rank < y->who->rank);
-}
-
+/* Of the workers by_rank[from .. to - 1], which all have a record of the step. */
 static json_t *
-view_members(const struct ls_live_row *r, const struct view_member *m, size_t from,
-	size_t to)
+view_members(const struct ls_engine *e, const struct ls_live_row *r,
+	const uint32_t *by_rank, size_t from, size_t to)
 {
 	json_t *items = json_array();
 
 	for (size_t i = from; i < to; i++) {
-		json_t *v = view_record(r, m[i].cell, m[i].who->rank);
+		const struct ls_engine_worker *w = &e->workers[by_rank[i]];
+		json_t *v = view_record(r, ls_row_cell(r, w->slot), w->info.rank);
 
-		ls_ignore(json_object_set_new(v, "host", ls_json_text(m[i].who->host)));
-		ls_ignore(
-			json_object_set_new(v, "slice", ls_json_text(m[i].who->slice)));
+		ls_ignore(json_object_set_new(v, "host", ls_json_text(w->info.host)));
+		ls_ignore(json_object_set_new(v, "slice", ls_json_text(w->info.slice)));
 		ls_ignore(json_array_append_new(items, v));
 	}
 	return items;
@@ -167,33 +154,24 @@ ls_view_step(const struct ls_engine *e, const char *job, uint64_t step, size_t s
 {
 	const struct ls_job *j = ls_engine_find_job(e, job);
 	const struct ls_live_row *r = j != NULL ? view_find_row(j, step) : NULL;
-	struct view_member *m;
-	size_t s, n = 0, end;
+	uint32_t *by_rank;
+	size_t n = 0, end;
 	char next[40];
 
 	if (r == NULL)
 		return -LS_EUNKNOWN;
-	m = calloc(j->count + 1, sizeof(*m));
-	if (m == NULL)
-		return -ENOMEM;
-	for (s = 0; s < j->count; s++) {
-		const struct ls_cell *c = ls_row_cell(r, s);
-
-		if (c != NULL)
-			m[n++] = (struct view_member){ &e->workers[j->slots[s]].info,
-				c };
-	}
-	qsort(m, n, sizeof(*m), view_member_compare);
-	if (skip > n)
-		skip = n;
+	by_rank = ls_job_by_rank(e, j);
+	for (size_t i = 0; i < j->count; i++)
+		if (ls_row_cell(r, e->workers[by_rank[i]].slot) != NULL)
+			by_rank[n++] = by_rank[i];
+	skip = skip < n ? skip : n;
 	end = n - skip < limit ? n : skip + limit;
 	(void)snprintf(next, sizeof(next), "after-%zu", end);
 	*ret_step = json_pack("{s:i, s:s, s:s, s:I, s:i, s:I, s:o, s:s?}",
 		"schema_version", 1, "source", "live", "job", j->name, "step",
-		(json_int_t)step, "attempt", n > 0 ? (int)m[0].who->attempt : 0,
-		"workers", (json_int_t)n, "items", view_members(r, m, skip, end),
+		(json_int_t)step, "attempt", n > 0 ? (int)j->attempt : 0, "workers",
+		(json_int_t)n, "items", view_members(e, r, by_rank, skip, end),
 		"next_cursor", end < n ? next : NULL);
-	free(m);
 	return *ret_step != NULL ? 0 : -ENOMEM;
 }
 
@@ -202,7 +180,7 @@ struct view_grid {
 	const struct ls_job *j;
 	enum ls_grid_metric metric;
 	size_t first, end, rows, cols, per_col;
-	size_t *slots; /* of the rows */
+	uint32_t *slots; /* of the rows: scratch of the job */
 	double *values; /* rows x cols, NaN = missing */
 };
 
@@ -237,14 +215,13 @@ view_grid_fill(struct view_grid *g)
 }
 
 /* Rows: the slots with the greatest mean, worst first. */
-static int
+static void
 view_grid_rows(struct view_grid *g)
 {
-	double *mean = calloc(g->j->count + 1, sizeof(*mean));
+	double *mean = g->j->room.a;
 
-	if (mean == NULL)
-		return -ENOMEM;
 	for (size_t s = 0; s < g->j->count; s++) {
+		mean[s] = 0;
 		for (size_t i = g->first; i < g->end; i++) {
 			const struct ls_cell *c = ls_row_cell(ls_job_row(g->j, i), s);
 
@@ -253,22 +230,19 @@ view_grid_rows(struct view_grid *g)
 		}
 	}
 	for (size_t row = 0; row < g->rows; row++) { /* few rows: selection is enough */
-		size_t best = SIZE_MAX;
+		uint32_t best = 0;
 
-		for (size_t s = 0; s < g->j->count; s++)
-			if (!isnan(mean[s]) &&
-				(best == SIZE_MAX || mean[s] > mean[best]))
+		for (uint32_t s = 1; s < g->j->count; s++)
+			if (mean[s] > mean[best])
 				best = s;
 		g->slots[row] = best;
-		mean[best] = NAN;
+		mean[best] = -INFINITY; /* no other is less */
 	}
-	free(mean);
-	return 0;
 }
 
-/* 0..254 linear from min to max, 255 = missing; base64. */
+/* 0..254 linear from 0 to max, 255 = missing; base64. */
 static json_t *
-view_grid_encode(const struct view_grid *g, double min, double max)
+view_grid_encode(const struct view_grid *g, double max)
 {
 	size_t n = g->rows * g->cols;
 	unsigned char *bytes = malloc(n + 1), *text = malloc(4 * ((n + 2) / 3) + 1);
@@ -278,9 +252,8 @@ view_grid_encode(const struct view_grid *g, double min, double max)
 		double v = g->values[i];
 
 		bytes[i] = isnan(v) ? VIEW_GRID_MISSING
-			: max > min
-			? (unsigned char)lround((v - min) / (max - min) * VIEW_GRID_TOP)
-			: 0;
+			: max > 0   ? (unsigned char)lround(v / max * VIEW_GRID_TOP)
+				    : 0;
 	}
 	if (bytes != NULL && text != NULL) {
 		text[0] = '\0';
@@ -312,7 +285,7 @@ view_grid_names(const struct ls_engine *e, const struct view_grid *g)
 static json_t *
 view_grid_render(const struct ls_engine *e, const struct view_grid *g)
 {
-	double min = 0, max = 0;
+	double max = 0;
 	bool some = g->end > g->first;
 
 	for (size_t i = 0; i < g->rows * g->cols; i++)
@@ -322,9 +295,9 @@ view_grid_render(const struct ls_engine *e, const struct view_grid *g)
 		"{s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:o, s:I, s:o, s:o, s:I, s:o}",
 		"schema_version", 1, "job", g->j->name, "metric",
 		view_metrics[g->metric], "unit", "s", "encoding", "u8-b64", "min",
-		ls_json_real(min), "max", ls_json_real(max), "missing",
-		VIEW_GRID_MISSING, "rows", view_grid_names(e, g), "cols",
-		(json_int_t)g->cols, "first_step",
+		ls_json_real(0), "max", ls_json_real(max), "missing", VIEW_GRID_MISSING,
+		"rows", view_grid_names(e, g), "cols", (json_int_t)g->cols,
+		"first_step",
 		some ? json_integer((json_int_t)ls_row_shown(
 			       &ls_job_row(g->j, g->first)->row))
 		     : json_null(),
@@ -333,7 +306,7 @@ view_grid_render(const struct ls_engine *e, const struct view_grid *g)
 			       &ls_job_row(g->j, g->end - 1)->row))
 		     : json_null(),
 		"steps_per_col", (json_int_t)g->per_col, "data",
-		view_grid_encode(g, min, max));
+		view_grid_encode(g, max));
 }
 
 int
@@ -342,7 +315,6 @@ ls_view_grid(const struct ls_engine *e, const char *job, enum ls_grid_metric met
 {
 	struct view_grid g = { .j = ls_engine_find_job(e, job), .metric = metric };
 	size_t steps;
-	int rc;
 
 	if (g.j == NULL)
 		return -LS_EUNKNOWN;
@@ -354,15 +326,13 @@ ls_view_grid(const struct ls_engine *e, const char *job, enum ls_grid_metric met
 	g.per_col = steps == 0 ? 1 : (steps + cols - 1) / cols;
 	g.cols = (steps + g.per_col - 1) / g.per_col;
 	g.rows = g.j->count < rows ? g.j->count : rows;
-	g.slots = calloc(g.rows + 1, sizeof(*g.slots));
+	g.slots = g.j->room.index;
 	g.values = calloc(g.rows * g.cols + 1, sizeof(*g.values));
-	rc = g.slots == NULL || g.values == NULL ? -ENOMEM : view_grid_rows(&g);
-	if (rc == 0) {
-		view_grid_fill(&g);
-		*ret_grid = view_grid_render(e, &g);
-		rc = *ret_grid == NULL ? -ENOMEM : 0;
-	}
-	free(g.slots);
+	if (g.values == NULL)
+		return -ENOMEM;
+	view_grid_rows(&g);
+	view_grid_fill(&g);
+	*ret_grid = view_grid_render(e, &g);
 	free(g.values);
-	return rc;
+	return *ret_grid == NULL ? -ENOMEM : 0;
 }

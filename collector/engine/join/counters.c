@@ -63,15 +63,10 @@ counters_grow(struct ls_counters *c, int64_t t_us, uint16_t mask)
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < c->count; i++) {
-		const double *from =
-			&c->value[counters_at(c, i) * counters_columns(c->mask)];
-
 		grown.t_us[i] = c->t_us[counters_at(c, i)];
 		for (int hot = 0; hot < LS_HOT_MAX; hot++)
 			if ((grown.mask & 1u << hot) != 0)
-				grown.value[n++] = (c->mask & 1u << hot) != 0
-					? *from++
-					: (double)NAN;
+				grown.value[n++] = counters_value(c, i, hot);
 	}
 	grown.count = c->count;
 	grown.head = c->count % grown.capacity;
@@ -86,7 +81,6 @@ ls_counters_put(struct ls_counters *c, int64_t t_us, size_t count,
 {
 	double of[LS_HOT_MAX], *to;
 	uint16_t mask = 0;
-	int rc;
 
 	if (c->count > 0 && t_us <= c->t_us[counters_at(c, c->count - 1)])
 		return -LS_ESTALE;
@@ -100,9 +94,8 @@ ls_counters_put(struct ls_counters *c, int64_t t_us, size_t count,
 	}
 	if ((mask | c->mask) == 0)
 		return 0;
-	rc = counters_grow(c, t_us, mask);
-	if (rc != 0)
-		return rc;
+	if (counters_grow(c, t_us, mask) != 0)
+		return -ENOMEM;
 	c->t_us[c->head] = t_us;
 	to = &c->value[c->head * counters_columns(c->mask)];
 	for (int hot = 0; hot < LS_HOT_MAX; hot++)

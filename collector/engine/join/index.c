@@ -50,14 +50,9 @@ index_grow(struct ls_index *x)
 int
 ls_index_put(struct ls_index *x, uint32_t hash, uint32_t position)
 {
-	int rc;
-
 	LS_ASSERT(position != LS_INDEX_NONE);
-	if (2 * (x->count + 1) > x->size) {
-		rc = index_grow(x);
-		if (rc != 0)
-			return rc;
-	}
+	if (2 * (x->count + 1) > x->size && index_grow(x) != 0)
+		return -ENOMEM;
 	index_place(x, (struct ls_index_entry){ hash, position });
 	return 0;
 }
@@ -100,6 +95,20 @@ ls_index_next(const struct ls_index *x, uint32_t hash, size_t *walk)
 			return e->position;
 	}
 	return LS_INDEX_NONE;
+}
+
+uint32_t
+ls_index_find(const struct ls_index *x, const char *name, const void *names,
+	size_t stride)
+{
+	uint32_t hash = ls_index_hash_text(name), at;
+	size_t walk = 0;
+
+	do
+		at = ls_index_next(x, hash, &walk);
+	while (at != LS_INDEX_NONE &&
+		strcmp((const char *)names + at * stride, name) != 0);
+	return at;
 }
 
 static uint32_t

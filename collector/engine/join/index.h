@@ -41,6 +41,11 @@ void ls_index_remove(struct ls_index *x, uint32_t hash, uint32_t position);
  */
 uint32_t ls_index_next(const struct ls_index *x, uint32_t hash, size_t *walk);
 
+/* The position of a name put under its hash; the name of position 0 is at names, each next one `stride` bytes
+ * further. LS_INDEX_NONE: it is not there. */
+uint32_t ls_index_find(const struct ls_index *x, const char *name, const void *names,
+	size_t stride);
+
 /* Hash of a NUL-terminated text, and of a number. */
 uint32_t ls_index_hash_text(const char *text);
 uint32_t ls_index_hash_number(uint64_t number);

@@ -6,37 +6,43 @@
 #include "config.h"
 #include "collector/engine/engine_state.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool
-ls_worker_is_gone(const struct ls_engine_worker *w)
+size_t
+ls_job_workers(const struct ls_engine *e, const struct ls_job *j,
+	bool (*are)(const struct ls_engine_worker *w))
 {
-	return w->state == LS_WORKER_ENDED || w->state == LS_WORKER_CRASHED;
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->count; i++)
+		n += are(&e->workers[j->slots[i]]);
+	return n;
+}
+
+double
+ls_job_clock_err_s(const struct ls_engine *e, const struct ls_job *j)
+{
+	double most_s = NAN;
+
+	for (size_t i = 0; i < j->count; i++)
+		most_s = fmax(most_s, e->workers[j->slots[i]].clock_err_s);
+	return most_s;
 }
 
 struct ls_job *
 ls_engine_find_job(const struct ls_engine *e, const char *name)
 {
-	uint32_t hash = ls_index_hash_text(name), at;
-	size_t walk = 0;
+	uint32_t at = ls_index_find(&e->job_index, name, e->jobs, sizeof(*e->jobs));
 
-	while ((at = ls_index_next(&e->job_index, hash, &walk)) != LS_INDEX_NONE)
-		if (strcmp(e->jobs[at].name, name) == 0)
-			return &e->jobs[at];
-	return NULL;
+	return at == LS_INDEX_NONE ? NULL : &e->jobs[at];
 }
 
 uint32_t
 ls_engine_find_host(const struct ls_engine *e, const char *name)
 {
-	uint32_t hash = ls_index_hash_text(name), at;
-	size_t walk = 0;
-
-	do
-		at = ls_index_next(&e->host_index, hash, &walk);
-	while (at != LS_INDEX_NONE && strcmp(e->hosts[at].name, name) != 0);
-	return at;
+	return ls_index_find(&e->host_index, name, e->hosts, sizeof(*e->hosts));
 }
 
 int32_t
@@ -58,18 +64,17 @@ void
 ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_worker_info *ret_info)
 {
-	ret_info->step_source = LS_STEP_MARKER;
-	ret_info->step_confidence = 0;
+	const struct ls_worker_info *least = NULL;
+
 	for (size_t i = 0; i < j->count; i++) {
 		const struct ls_worker_info *w = &e->workers[j->slots[i]].info;
 
-		if (w->step_source == LS_STEP_MARKER ||
-			(ret_info->step_source != LS_STEP_MARKER &&
-				w->step_confidence >= ret_info->step_confidence))
-			continue;
-		ret_info->step_source = w->step_source;
-		ret_info->step_confidence = w->step_confidence;
+		if (w->step_source != LS_STEP_MARKER &&
+			(least == NULL || w->step_confidence < least->step_confidence))
+			least = w;
 	}
+	ret_info->step_source = least == NULL ? LS_STEP_MARKER : least->step_source;
+	ret_info->step_confidence = least == NULL ? 0 : least->step_confidence;
 }
 
 size_t
@@ -118,6 +123,27 @@ ls_job_sort(uint32_t *numbers, size_t n)
 {
 	if (n > 1)
 		qsort(numbers, n, sizeof(*numbers), job_compare);
+}
+
+static int
+job_compare_ranks(const void *a, const void *b, void *workers)
+{
+	const struct ls_worker_info
+		*x = &((struct ls_engine_worker *)workers)[*(const uint32_t *)a].info,
+		*y = &((struct ls_engine_worker *)workers)[*(const uint32_t *)b].info;
+
+	return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
+				  : strcmp(x->host, y->host);
+}
+
+uint32_t *
+ls_job_by_rank(const struct ls_engine *e, const struct ls_job *j)
+{
+	uint32_t *at = j->room.index;
+
+	memcpy(at, j->slots, j->count * sizeof(*at));
+	qsort_r(at, j->count, sizeof(*at), job_compare_ranks, e->workers);
+	return at;
 }
 
 size_t
@@ -179,11 +205,10 @@ ls_job_is_contested(const struct ls_engine *e, const struct ls_job *j,
 const struct ls_job_groups *
 ls_job_groups_of(const struct ls_job *j, unsigned way)
 {
-	if (way == LS_WAY_RACK)
-		return &j->racks;
-	if (way == LS_WAY_SHARD)
-		return &j->shards;
-	return way == LS_WAY_SLICE && j->slices.count > 1 ? &j->slices : NULL;
+	return way == LS_WAY_RACK			     ? &j->racks
+		: way == LS_WAY_SHARD			     ? &j->shards
+		: way == LS_WAY_SLICE && j->slices.count > 1 ? &j->slices
+							     : NULL;
 }
 
 uint32_t
@@ -192,9 +217,9 @@ ls_job_group_of(const struct ls_engine *e, const struct ls_job *j, unsigned way,
 {
 	const struct ls_job_groups *g = ls_job_groups_of(j, way);
 
-	if (way == LS_WAY_HOST)
-		return e->workers[j->slots[slot]].host;
-	return g == NULL ? LS_GROUP_NO : g->of[slot];
+	return way == LS_WAY_HOST ? e->workers[j->slots[slot]].host
+		: g == NULL	  ? LS_GROUP_NO
+				  : g->of[slot];
 }
 
 bool

@@ -46,25 +46,20 @@ lies_of(const struct ls_engine_host *h)
 	return sum;
 }
 
-struct lies_sorted {
-	uint64_t count;
-	uint32_t host;
-};
-
 /* Most first; equal ones in the order in which they came, so that the answer stays the
  * same. */
 static int
-lies_compare(const void *a, const void *b)
+lies_compare(const void *a, const void *b, void *hosts)
 {
-	const struct lies_sorted *x = a, *y = b;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	uint64_t of_x = lies_of((struct ls_engine_host *)hosts + x),
+		 of_y = lies_of((struct ls_engine_host *)hosts + y);
 
-	if (x->count != y->count)
-		return x->count < y->count ? 1 : -1;
-	return (x->host > y->host) - (x->host < y->host);
+	return of_x != of_y ? (of_x < of_y) - (of_x > of_y) : (x > y) - (x < y);
 }
 
 static json_t *
-lies_render_host(const struct ls_engine_host *h, uint64_t count)
+lies_render_host(const struct ls_engine_host *h)
 {
 	json_t *reasons = json_object();
 
@@ -72,34 +67,30 @@ lies_render_host(const struct ls_engine_host *h, uint64_t count)
 		if (h->lies[why] > 0)
 			ls_ignore(json_object_set_new(reasons, ls_lie_name(why),
 				json_integer((json_int_t)h->lies[why])));
-	return json_pack("{s:s, s:I, s:o}", "host", h->name, "count", (json_int_t)count,
-		"reasons", reasons);
+	return json_pack("{s:s, s:I, s:o}", "host", h->name, "count",
+		(json_int_t)lies_of(h), "reasons", reasons);
 }
 
 json_t *
 ls_lies_render(const struct ls_engine *e, const struct ls_job *j)
 {
-	struct lies_sorted *list = malloc((j->count + 1) * sizeof(*list));
+	uint32_t *host = j->room.index;
 	json_t *hosts = json_array();
 	size_t n = ls_job_hosts(e, j, NULL, 0), lie = 0;
 	uint64_t sum = 0;
 
-	if (list == NULL || hosts == NULL) {
-		free(list);
-		json_decref(hosts);
-		return NULL;
-	}
 	for (size_t i = 0; i < n; i++) {
-		uint32_t host = j->room.index[i];
+		uint64_t one = lies_of(&e->hosts[host[i]]);
 
-		list[lie] = (struct lies_sorted){ lies_of(&e->hosts[host]), host };
-		sum += list[lie].count;
-		lie += list[lie].count > 0;
+		host[lie] = host[i];
+		lie += one > 0;
+		sum += one;
 	}
-	qsort(list, lie, sizeof(*list), lies_compare); /* worst first */
+	if (lie > 1)
+		qsort_r(host, lie, sizeof(*host), lies_compare,
+			e->hosts); /* worst first */
 	for (size_t i = 0; i < lie && i < LS_LIARS_SHOWN; i++)
 		ls_ignore(json_array_append_new(hosts,
-			lies_render_host(&e->hosts[list[i].host], list[i].count)));
-	free(list);
+			lies_render_host(&e->hosts[host[i]])));
 	return json_pack("{s:I, s:o}", "count", (json_int_t)sum, "hosts", hosts);
 }

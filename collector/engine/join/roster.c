@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,31 @@ roster_handle(const struct ls_engine *e, const struct ls_engine_worker *w)
 	return w->generation << ROSTER_POSITION_BITS | (uint32_t)(w - e->workers);
 }
 
-/* The workers of the present attempt give up their places. */
+/* Drops what belongs to one attempt. */
+static void
+roster_reset_job(struct ls_job *j)
+{
+	while (j->live_count > 0)
+		(void)ls_job_forget(j);
+	ls_steps_fini(&j->steps);
+	ls_detect_fini(&j->detect);
+	ls_replica_fini(&j->replica);
+	ls_scales_fini(&j->scales);
+	ls_rhythm_fini(&j->rhythm);
+	ls_index_fini(&j->rank_index);
+	for (unsigned g = 0; g < LS_JOB_GROUPS; g++) {
+		ls_index_fini(&j->groups[g].index);
+		ls_scales_fini(&j->groups[g].scales);
+		j->groups[g].count = 0;
+	}
+	ls_stages_fini(&j->compare);
+	free(j->live);
+	free(j->lost);
+	memset((char *)j + offsetof(struct ls_job, count), 0,
+		sizeof(*j) - offsetof(struct ls_job, count));
+}
+
+/* The present attempt is over: its workers give up their places. */
 static void
 roster_release_workers(struct ls_engine *e, struct ls_job *j)
 {
@@ -69,42 +94,7 @@ roster_release_workers(struct ls_engine *e, struct ls_job *j)
 		e->free_worker = j->slots[i];
 		ls_counters_fini(&w->counters);
 	}
-}
-
-/* Drops what belongs to one attempt. */
-static void
-roster_reset_job(struct ls_job *j)
-{
-	while (j->live_count > 0)
-		(void)ls_job_forget(j);
-	ls_steps_fini(&j->steps);
-	ls_detect_fini(&j->detect);
-	ls_replica_fini(&j->replica);
-	j->hang = (struct ls_hang){ 0 };
-	j->pulse = (struct ls_pulse){ 0 };
-	ls_scales_fini(&j->scales);
-	ls_rhythm_fini(&j->rhythm);
-	ls_index_fini(&j->rank_index);
-	for (unsigned g = 0; g < LS_JOB_GROUPS; g++) {
-		ls_index_fini(&j->groups[g].index);
-		ls_scales_fini(&j->groups[g].scales);
-		j->groups[g].count = 0;
-	}
-	ls_stages_fini(&j->compare);
-	free(j->live);
-	j->live = NULL;
-	j->live_count = j->live_head = 0;
-	j->count = 0;
-	j->world = j->world_least = j->rank_most = 0;
-	j->gone = j->twins = 0;
-	j->has_refused = j->has_slices = false;
-	free(j->lost);
-	j->lost = NULL;
-	j->lost_count = 0;
-	j->identity = (struct ls_job_identity){ 0 };
-	j->claim_us = 0;
-	j->active_known = false;
-	j->grouped = false;
+	roster_reset_job(j);
 }
 
 void
@@ -123,21 +113,15 @@ ls_job_fini(struct ls_job *j)
 }
 
 static bool
-roster_job_is_quiet(const struct ls_engine *e, const struct ls_job *j, bool unheard)
+roster_is_heard(const struct ls_engine_worker *w)
 {
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-
-		if (w->state == LS_WORKER_REPORTING || (unheard && w->reported))
-			return false;
-	}
-	return true;
+	return ls_worker_reports(w) || w->reported;
 }
 
-/* The job that has been quiet for longest, with so many workers at least; unheard: and
- * never had a record. NULL: none is. */
+/* Of the jobs with at least so many workers, the one that has been quiet for longest gives up its workers. unheard:
+ * only a job that never had a record. NULL: there is no such job. */
 static struct ls_job *
-roster_quietest_job(struct ls_engine *e, size_t least, bool unheard)
+roster_retire(struct ls_engine *e, size_t least, bool unheard, int64_t now_us)
 {
 	struct ls_job *oldest = NULL;
 
@@ -145,9 +129,16 @@ roster_quietest_job(struct ls_engine *e, size_t least, bool unheard)
 		struct ls_job *j = &e->jobs[i];
 
 		if ((oldest == NULL || j->last_us < oldest->last_us) &&
-			j->count >= least && roster_job_is_quiet(e, j, unheard))
+			j->count >= least &&
+			ls_job_workers(e, j,
+				unheard ? roster_is_heard : ls_worker_reports) == 0)
 			oldest = j;
 	}
+	if (oldest == NULL)
+		return NULL;
+	ls_findings_clear_job(e, oldest, LS_REASON_NOT_MEASURED, now_us);
+	roster_release_workers(e, oldest);
+	oldest->attempt = -1;
 	return oldest;
 }
 
@@ -156,17 +147,9 @@ ls_roster_yield(struct ls_engine *e, int64_t now_us)
 {
 	bool full =
 		e->worker_count == LS_WORKERS_MAX && e->free_worker == LS_INDEX_NONE;
-	struct ls_job *j;
 
-	if (!full && e->unheard < LS_WORKERS_UNHEARD_MAX)
-		return;
-	j = roster_quietest_job(e, 1, !full);
-	if (j == NULL)
-		return;
-	ls_findings_clear_job(e, j, LS_REASON_NOT_MEASURED, now_us);
-	roster_release_workers(e, j);
-	roster_reset_job(j);
-	j->attempt = -1;
+	if (full || e->unheard >= LS_WORKERS_UNHEARD_MAX)
+		(void)roster_retire(e, 1, !full, now_us);
 }
 
 /* When all places are taken, the job that has been quiet for longest is forgotten.
@@ -174,12 +157,10 @@ ls_roster_yield(struct ls_engine *e, int64_t now_us)
 static struct ls_job *
 roster_retire_job(struct ls_engine *e, int64_t now_us)
 {
-	struct ls_job *oldest = roster_quietest_job(e, 0, false);
+	struct ls_job *oldest = roster_retire(e, 0, false, now_us);
 
 	if (oldest == NULL)
 		return NULL;
-	ls_findings_clear_job(e, oldest, LS_REASON_NOT_MEASURED, now_us);
-	roster_release_workers(e, oldest);
 	ls_index_remove(&e->job_index, ls_index_hash_text(oldest->name),
 		(uint32_t)(oldest - e->jobs));
 	ls_job_fini(oldest);
@@ -192,7 +173,6 @@ roster_job(struct ls_engine *e, const char *name, int64_t now_us,
 {
 	struct ls_job *j = ls_engine_find_job(e, name);
 	bool fresh = e->job_count < LS_JOBS_MAX;
-	int rc;
 
 	if (j != NULL) {
 		*ret_job = j;
@@ -202,12 +182,11 @@ roster_job(struct ls_engine *e, const char *name, int64_t now_us,
 	if (j == NULL)
 		return -LS_ELIMIT;
 	*j = (struct ls_job){ .attempt = -1, .first_us = now_us, .last_us = now_us };
-	rc = ls_text_copy(j->name, sizeof(j->name), name);
-	if (rc == 0)
-		rc = ls_index_put(&e->job_index, ls_index_hash_text(name),
-			(uint32_t)(j - e->jobs));
-	if (rc != 0)
-		return rc; /* only a fresh place can fail: the index has room for a retired one */
+	/* the name was checked; and only a fresh place can fail: the index has room for a retired one */
+	if (ls_text_copy(j->name, sizeof(j->name), name) != 0 ||
+		ls_index_put(&e->job_index, ls_index_hash_text(name),
+			(uint32_t)(j - e->jobs)) != 0)
+		return -ENOMEM;
 	e->job_count += fresh;
 	e->stats.jobs++;
 	*ret_job = j;
@@ -240,7 +219,6 @@ ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us,
 {
 	uint32_t at = ls_engine_find_host(e, name);
 	bool fresh = e->host_count < LS_AGENTS_MAX;
-	int rc;
 
 	if (at != LS_INDEX_NONE) {
 		*ret_host = at;
@@ -248,18 +226,16 @@ ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us,
 	}
 	if (!ls_text_is_name(name, strlen(name), LS_HOST_NAME_MAX_BYTES - 1))
 		return -LS_ERANGE;
-	rc = ls_mem_grow((void **)&e->hosts, e->host_count, &e->host_capacity,
-		sizeof(*e->hosts));
-	if (rc != 0)
-		return rc;
+	if (ls_mem_grow((void **)&e->hosts, e->host_count, &e->host_capacity,
+		    sizeof(*e->hosts)) != 0)
+		return -ENOMEM;
 	at = fresh ? (uint32_t)e->host_count : roster_retire_host(e);
 	if (at == LS_INDEX_NONE)
 		return -LS_ELIMIT;
 	e->hosts[at] = (struct ls_engine_host){ .seen_us = now_us };
 	memcpy(e->hosts[at].name, name, strlen(name) + 1);
-	rc = ls_index_put(&e->host_index, ls_index_hash_text(name), at);
-	if (rc != 0)
-		return rc; /* as for jobs */
+	if (ls_index_put(&e->host_index, ls_index_hash_text(name), at) != 0)
+		return -ENOMEM; /* as for jobs */
 	e->host_count += fresh;
 	*ret_host = at;
 	return 0;
@@ -270,15 +246,13 @@ static int
 roster_reserve_slot(struct ls_job *j)
 {
 	size_t capacity = j->capacity == 0 ? 1 : j->capacity * 2;
-	struct ls_recent_table *recent;
 
 	if (j->count < j->capacity)
 		return 0;
-	recent = calloc(1, sizeof(*recent) + capacity * sizeof(recent->of[0]));
-	if (recent == NULL)
+	if (ls_mem_resize((void **)&j->recent, 1,
+		    sizeof(*j->recent) + capacity * sizeof(j->recent->of[0])) != 0)
 		return -ENOMEM;
-	free(j->recent);
-	j->recent = recent;
+	j->recent->first = j->recent->last = 0; /* its sums are made anew */
 	if (ls_mem_resize((void **)&j->slots, capacity, sizeof(*j->slots)) != 0 ||
 		ls_mem_resize((void **)&j->slice_nets, capacity,
 			sizeof(*j->slice_nets)) != 0 ||
@@ -305,17 +279,11 @@ roster_reserve_slot(struct ls_job *j)
 static int
 roster_group(struct ls_job_groups *g, uint32_t slot, const char *name)
 {
-	uint32_t hash = ls_index_hash_text(name), at;
-	size_t walk = 0;
+	uint32_t at = ls_index_find(&g->index, name, g->names, sizeof(*g->names));
 
-	do
-		at = ls_index_next(&g->index, hash, &walk);
-	while (at != LS_INDEX_NONE && strcmp(g->names[at], name) != 0);
 	if (at == LS_INDEX_NONE) {
-		int rc = ls_index_put(&g->index, hash, g->count);
-
-		if (rc != 0)
-			return rc;
+		if (ls_index_put(&g->index, ls_index_hash_text(name), g->count) != 0)
+			return -ENOMEM;
 		at = g->count++;
 		memcpy(g->names[at], name, strlen(name) + 1);
 	}
@@ -365,8 +333,6 @@ roster_find(const struct ls_engine *e, const struct ls_job *j,
 static int
 roster_worker_place(struct ls_engine *e, uint32_t *ret_position)
 {
-	int rc;
-
 	if (e->free_worker != LS_INDEX_NONE) {
 		*ret_position = e->free_worker;
 		e->free_worker = e->workers[e->free_worker].slot;
@@ -374,13 +340,29 @@ roster_worker_place(struct ls_engine *e, uint32_t *ret_position)
 	}
 	if (e->worker_count == LS_WORKERS_MAX)
 		return -LS_ELIMIT;
-	rc = ls_mem_grow((void **)&e->workers, e->worker_count, &e->worker_capacity,
-		sizeof(*e->workers));
-	if (rc != 0)
-		return rc;
+	if (ls_mem_grow((void **)&e->workers, e->worker_count, &e->worker_capacity,
+		    sizeof(*e->workers)) != 0)
+		return -ENOMEM;
 	e->workers[e->worker_count].generation = 0;
 	*ret_position = (uint32_t)e->worker_count++;
 	return 0;
+}
+
+/* All that one more worker of a job needs memory for. */
+static int
+roster_reserve(struct ls_job *j, uint32_t slot, const struct ls_worker_info *info)
+{
+	return roster_reserve_slot(j) != 0 ||
+			ls_detect_reserve(&j->detect, j->count + 1) != 0 ||
+			ls_scales_reserve(&j->scales, j->count + 1) != 0 ||
+			roster_group(&j->roles, slot, info->role) != 0 ||
+			roster_group(&j->slices, slot, info->slice) != 0 ||
+			roster_place(&j->racks, slot, info->rack) != 0 ||
+			roster_place(&j->shards, slot, info->shard) != 0 ||
+			roster_stage(&j->stages, slot, info->role) != 0 ||
+			ls_detect_reserve_slices(&j->detect, j->slices.count) != 0
+		? -ENOMEM
+		: 0;
 }
 
 static int
@@ -394,23 +376,7 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	if (rc == 0 && e->hosts[host].workers >= LS_HOST_WORKERS_MAX)
 		rc = -LS_ELIMIT;
 	if (rc == 0)
-		rc = roster_reserve_slot(j);
-	if (rc == 0)
-		rc = ls_detect_reserve(&j->detect, j->count + 1);
-	if (rc == 0)
-		rc = ls_scales_reserve(&j->scales, j->count + 1);
-	if (rc == 0)
-		rc = roster_group(&j->roles, slot, info->role);
-	if (rc == 0)
-		rc = roster_group(&j->slices, slot, info->slice);
-	if (rc == 0)
-		rc = roster_place(&j->racks, slot, info->rack);
-	if (rc == 0)
-		rc = roster_place(&j->shards, slot, info->shard);
-	if (rc == 0)
-		rc = roster_stage(&j->stages, slot, info->role);
-	if (rc == 0)
-		rc = ls_detect_reserve_slices(&j->detect, j->slices.count);
+		rc = roster_reserve(j, slot, info);
 	if (rc == 0)
 		rc = roster_worker_place(e, &position);
 	if (rc != 0)
@@ -556,7 +522,7 @@ static void
 roster_lose(struct ls_job *j, const struct ls_worker_info *info, int32_t attempt,
 	int64_t now_us)
 {
-	size_t at = 0;
+	size_t at = 0, oldest = 0;
 
 	if (j->lost == NULL)
 		j->lost = calloc(LS_JOB_LOST_MAX, sizeof(*j->lost));
@@ -564,14 +530,11 @@ roster_lose(struct ls_job *j, const struct ls_worker_info *info, int32_t attempt
 		return; /* no memory: intake counts its records as dropped */
 	while (at < j->lost_count &&
 		(j->lost[at].who.rank != info->rank ||
-			strcmp(j->lost[at].who.host, info->host) != 0))
+			strcmp(j->lost[at].who.host, info->host) != 0)) {
+		oldest = j->lost[at].seen_us < j->lost[oldest].seen_us ? at : oldest;
 		at++;
-	if (at == LS_JOB_LOST_MAX) {
-		at = 0;
-		for (size_t i = 1; i < LS_JOB_LOST_MAX; i++)
-			if (j->lost[i].seen_us < j->lost[at].seen_us)
-				at = i;
 	}
+	at = at < LS_JOB_LOST_MAX ? at : oldest;
 	j->lost_count += at == j->lost_count;
 	j->lost[at] = (struct ls_job_lost){ *info, now_us };
 	j->lost[at].who.attempt = attempt; /* -1 is decided here */
@@ -611,7 +574,6 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, const struct ls_worker_inf
 	if (j->attempt >= 0)
 		ls_findings_clear_job(e, j, LS_REASON_ATTEMPT_ENDED, now_us);
 	roster_release_workers(e, j);
-	roster_reset_job(j);
 	j->attempt = attempt;
 	return 0;
 }

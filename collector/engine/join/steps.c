@@ -67,13 +67,12 @@ steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now
 		.first_seen_us = now_us,
 		.begin_us = INT64_MAX,
 		.end_us = INT64_MIN };
-	int rc;
 
 	if (s->count >= ls_steps_capacity(n))
 		return -LS_ELIMIT;
-	rc = ls_mem_grow((void **)&s->rows, s->count, &s->capacity, sizeof(*s->rows));
-	if (rc != 0)
-		return rc;
+	if (ls_mem_grow((void **)&s->rows, s->count, &s->capacity, sizeof(*s->rows)) !=
+		0)
+		return -ENOMEM;
 	if (s->spare_count == n) {
 		row.cells = s->spare;
 		row.cell_count = n;
@@ -81,9 +80,8 @@ steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now
 		s->spare = NULL;
 		s->spare_count = 0;
 	}
-	rc = steps_widen(s, &row, n);
-	if (rc != 0)
-		return rc;
+	if (steps_widen(s, &row, n) != 0)
+		return -ENOMEM;
 	memmove(&s->rows[at + 1], &s->rows[at], (s->count - at) * sizeof(*s->rows));
 	s->rows[at] = row;
 	s->count++;
@@ -236,7 +234,7 @@ ls_steps_end_us(const struct ls_record *r)
 static void
 steps_add(struct ls_cell *to, const struct ls_cell *c)
 {
-	to->steps++;
+	to->steps += c->steps;
 	to->duration_s += c->duration_s;
 	to->own_s += c->own_s;
 	to->wait_s += c->wait_s;
@@ -247,32 +245,6 @@ steps_add(struct ls_cell *to, const struct ls_cell *c)
 		to->phase_s[p] = isnan(to->phase_s[p])
 			? c->phase_s[p]
 			: to->phase_s[p] + (isnan(c->phase_s[p]) ? 0 : c->phase_s[p]);
-}
-
-int
-ls_steps_fold(struct ls_steps *s, size_t slot, size_t n, uint64_t window,
-	const struct ls_record *r, int64_t now_us)
-{
-	struct ls_cell one;
-	struct ls_row *row;
-	int rc;
-
-	LS_ASSERT(slot < n);
-	rc = steps_row(s, window, n, now_us, &row);
-	if (rc != 0)
-		return rc;
-	steps_fill(row, &one, r);
-	one.has_enter = one.has_second = false;
-	if (row->cells[slot].present) {
-		steps_add(&row->cells[slot], &one);
-		return 0;
-	}
-	one.own_step = r->step;
-	one.steps = 1;
-	one.expected_s = NAN;
-	row->cells[slot] = one;
-	row->reported++;
-	return 0;
 }
 
 void
@@ -290,20 +262,31 @@ ls_steps_means(struct ls_cell *c)
 }
 
 int
-ls_steps_put(struct ls_steps *s, size_t slot, size_t n, const struct ls_record *r,
-	int64_t now_us)
+ls_steps_put(struct ls_steps *s, size_t slot, size_t n, uint64_t number,
+	const struct ls_record *r, int64_t now_us)
 {
+	struct ls_cell more, *c;
 	struct ls_row *row;
 	int rc;
 
 	LS_ASSERT(slot < n);
-	rc = steps_row(s, r->step, n, now_us, &row);
+	rc = steps_row(s, number, n, now_us, &row);
 	if (rc != 0)
 		return rc;
-	if (row->cells[slot].present)
+	if (row->cells[slot].present && !ls_window_is(number))
 		return -LS_EDUPLICATE;
-	steps_fill(row, &row->cells[slot], r);
-	row->reported++;
+	c = row->cells[slot].present ? &more : &row->cells[slot];
+	steps_fill(row, c, r);
+	if (ls_window_is(number)) {
+		c->has_enter = c->has_second = false;
+		c->own_step = r->step;
+		c->steps = 1;
+		c->expected_s = NAN;
+	}
+	if (c == &more)
+		steps_add(&row->cells[slot], &more);
+	else
+		row->reported++;
 	return 0;
 }
 
@@ -314,13 +297,23 @@ ls_steps_oldest(struct ls_steps *s)
 }
 
 bool
+ls_steps_mostly(const struct ls_row *row, bool (*are)(const struct ls_cell *c))
+{
+	size_t in = 0, present = 0;
+
+	for (size_t i = 0; i < row->cell_count; i++) {
+		present += row->cells[i].present;
+		in += row->cells[i].present && are(&row->cells[i]);
+	}
+	return 2 * in > present;
+}
+
+bool
 ls_steps_overdue(const struct ls_row *row, double median_step_s, int64_t now_us)
 {
-	int64_t wait_us = LS_STEPS_WAIT_US;
-
-	if (3e6 * median_step_s > (double)wait_us) /* false for NaN */
-		wait_us = (int64_t)(3e6 * median_step_s);
-	return now_us - row->first_seen_us >= wait_us;
+	/* a NaN is not taken */
+	return now_us - row->first_seen_us >=
+		(int64_t)fmax(LS_STEPS_WAIT_US, 3e6 * median_step_s);
 }
 
 void

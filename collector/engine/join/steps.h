@@ -84,19 +84,14 @@ struct ls_steps {
 void ls_steps_fini(struct ls_steps *s);
 
 /*
- * Puts the record of worker `slot` into its row; times of the record are wall ns of the
- * engine's time line. n = workers of the attempt (slot < n). -LS_ESTALE: the step is
- * closed; -LS_EDUPLICATE; -LS_ELIMIT: full, close the oldest row first.
+ * Puts the record of worker `slot` into the row of its step, or of a window of time; times of the record are wall
+ * ns of the engine's time line. n = workers of the attempt (slot < n). -LS_ESTALE: the row is
+ * closed; -LS_EDUPLICATE: of a step; -LS_ELIMIT: full, close the oldest row first.
  */
-int ls_steps_put(struct ls_steps *s, size_t slot, size_t n, const struct ls_record *r,
-	int64_t now_us) LS_MUSTCHECK;
-
-/*
- * The same for a window of time: records of a worker add up in its cell, until
- * ls_steps_means makes means of them. Never -LS_EDUPLICATE.
- */
-int ls_steps_fold(struct ls_steps *s, size_t slot, size_t n, uint64_t window,
+int ls_steps_put(struct ls_steps *s, size_t slot, size_t n, uint64_t number,
 	const struct ls_record *r, int64_t now_us) LS_MUSTCHECK;
+
+/* Makes means of the records of a worker in a window: they add up in its cell until then. */
 void ls_steps_means(struct ls_cell *c);
 
 /* Phases that may take long without being a fault: a bit each. */
@@ -116,6 +111,9 @@ ls_steps_phases_s(const struct ls_cell *c, unsigned phases)
 	}
 	return sum;
 }
+
+/* Are more than half of the workers in a row so? */
+bool ls_steps_mostly(const struct ls_row *row, bool (*are)(const struct ls_cell *c));
 
 /* When a record ends, in whole microseconds as rows count them. */
 int64_t ls_steps_end_us(const struct ls_record *r);

@@ -126,8 +126,9 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 	struct ls_blame_step *step)
 {
 	size_t used = 0, waits = 0, exits = 0;
-	double last = -INFINITY, second = -INFINITY, joined = -INFINITY,
-	       least = INFINITY, sum = 0;
+	struct ls_stats_best arrival[2] = { { -INFINITY, SIZE_MAX },
+		{ -INFINITY, SIZE_MAX } };
+	double joined = -INFINITY, least = INFINITY, sum = 0;
 	int64_t begun_first_us = INT64_MAX, begun_last_us = INT64_MIN;
 
 	*step = (struct ls_blame_step){ .net = { NAN, NAN, NAN },
@@ -159,15 +160,7 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 			c->has_second ? (double)c->exit_us - (double)c->last_s * 1e6
 				      : (double)c->enter_us);
 		least = fmin(least, (double)c->last_s);
-		if ((double)c->enter_us > last) {
-			second = last;
-			last = (double)c->enter_us;
-			step->second = step->last;
-			step->last = i;
-		} else if ((double)c->enter_us > second) {
-			second = (double)c->enter_us;
-			step->second = i;
-		}
+		ls_stats_best(arrival, (double)c->enter_us, i);
 	}
 	step->used = used;
 	step->mean_s = used == 0 ? NAN : sum / (double)used;
@@ -175,13 +168,13 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 		used == 0 ? 0 : (double)(begun_last_us - begun_first_us) * 1e-6;
 	step->duration_s = ls_stats_median(room->a, used);
 	step->wait_median_s = ls_stats_median(room->b, waits);
-	if (exits < 2) {
-		step->last = step->second = SIZE_MAX;
+	if (exits < 2)
 		return;
-	}
+	step->last = arrival[0].at;
+	step->second = arrival[1].at;
 	step->net.collective_s = (ls_stats_median(room->c, exits) - joined) * 1e-6;
 	step->net.wait_min_s = least;
-	step->gap_s = (last - second) * 1e-6;
+	step->gap_s = (arrival[0].v - arrival[1].v) * 1e-6;
 }
 
 /* Of one slice, whose workers are listed in slots[0..m-1]. */
@@ -251,8 +244,6 @@ ls_blame_is_apart(struct ls_blame_room *room, const struct ls_cell *cells, size_
 	       centre_us;
 	size_t used = 0, away = 0;
 
-	if (!(step->spread_s > limit_s)) /* as almost always */
-		return false;
 	for (size_t i = 0; i < n; i++)
 		if (cells[i].present)
 			room->a[used++] = (double)cells[i].begin_us;
@@ -260,5 +251,5 @@ ls_blame_is_apart(struct ls_blame_room *room, const struct ls_cell *cells, size_
 	for (size_t i = 0; i < n; i++)
 		away += cells[i].present &&
 			fabs((double)cells[i].begin_us - centre_us) * 1e-6 > limit_s;
-	return 2 * away >= used;
+	return step->spread_s > limit_s && 2 * away >= used;
 }

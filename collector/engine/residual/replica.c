@@ -31,7 +31,7 @@ ls_replica_put(struct ls_job *j, struct ls_engine_worker *w, const struct ls_rec
 
 	if (w->window != 0 && end_us <= w->end_us)
 		return -LS_EDUPLICATE;
-	rc = ls_steps_fold(&j->steps, w->slot, j->count, window, r, now_us);
+	rc = ls_steps_put(&j->steps, w->slot, j->count, window, r, now_us);
 	if (rc == 0 || rc == -LS_ESTALE) {
 		w->window = window;
 		w->end_us = end_us;
@@ -101,28 +101,19 @@ replica_row_is_apart(const struct ls_engine *e, struct ls_job *j,
 		if (w->clock_err_s > err_s)
 			err_s = w->clock_err_s;
 	}
-	if (j->count < 2 || in == 0)
-		return false;
 	/* who has ended counts: replay does not know */
 	if (in < j->count && 2 * in <= j->count)
-		return true;
+		return in > 0;
 	/* order is claimed beyond three times what the two clocks may be off */
 	return in >= 2 &&
 		((double)(begun_us - ended_us) * 1e-6 > LS_SIGMAS * M_SQRT2 * err_s ||
 			replica_differ(j, row));
 }
 
-/* Do most workers of a window wait for others after all? */
 static bool
-replica_row_waits(const struct ls_row *row)
+replica_waits(const struct ls_cell *c)
 {
-	size_t in = 0, wait = 0;
-
-	for (size_t i = 0; i < row->cell_count; i++) {
-		in += row->cells[i].present;
-		wait += row->cells[i].present && row->cells[i].has_wait;
-	}
-	return 2 * wait > in;
+	return c->has_wait;
 }
 
 static void
@@ -164,7 +155,9 @@ ls_replica_watch(struct ls_engine *e, struct ls_job *j, const struct ls_row *row
 	int64_t now_us)
 {
 	struct ls_replica *r = &j->replica;
-	bool other = r->on ? replica_row_waits(row) : replica_row_is_apart(e, j, row);
+	/* do most workers of a window wait for others after all? */
+	bool other = r->on ? ls_steps_mostly(row, replica_waits)
+			   : replica_row_is_apart(e, j, row);
 
 	r->rows = other ? r->rows + 1 : 0;
 	if (r->rows >= LS_DETECT_WARM / 2 && r->turns < LS_MANY)
@@ -177,11 +170,10 @@ ls_replica_watch(struct ls_engine *e, struct ls_job *j, const struct ls_row *row
 static int
 replica_bin(const struct ls_replica *r, double load)
 {
-	double at;
+	double at = r->has_first && load > 0
+		? floor(LS_REPLICA_OCTAVE * log2(load)) - r->first_bin
+		: -1;
 
-	if (!r->has_first || !(load > 0))
-		return -1;
-	at = floor(LS_REPLICA_OCTAVE * log2(load)) - r->first_bin;
 	return at >= 0 && at < LS_REPLICA_BINS ? (int)at : -1;
 }
 

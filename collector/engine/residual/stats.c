@@ -85,9 +85,8 @@ ls_stats_quantile(double *v, size_t n, double q)
 	lower = stats_select(v, n, k);
 	if (k + 1 >= n)
 		return lower;
-	upper = v[k + 1]; /* none behind k is less than it */
-	for (size_t i = k + 2; i < n; i++)
-		upper = v[i] < upper ? v[i] : upper;
+	upper = stats_select(v + k + 1, n - k - 1,
+		0); /* none behind k is less than it */
 	return lower + (at - floor(at)) * (upper - lower);
 }
 
@@ -134,12 +133,6 @@ ls_stats_middle(double *v, size_t n, struct ls_stats_middle *m)
 }
 
 double
-ls_stats_median_of(const struct ls_stats_middle *m)
-{
-	return m->odd ? m->at : (m->below + m->at) / 2;
-}
-
-double
 ls_stats_median(double *v, size_t n)
 {
 	struct ls_stats_middle m;
@@ -166,10 +159,4 @@ ls_stats_mad(double *v, size_t n, double centre)
 	for (size_t i = 0; i < n; i++)
 		v[i] = fabs(v[i] - centre);
 	return ls_stats_median(v, n);
-}
-
-double
-ls_stats_clip(double x, double limit)
-{
-	return x > limit ? limit : x < -limit ? -limit : x;
 }

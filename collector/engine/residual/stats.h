@@ -43,13 +43,35 @@ struct ls_stats_middle {
 void ls_stats_middle(double *v, size_t n, struct ls_stats_middle *ret_middle);
 
 /* Median of those values. */
-double ls_stats_median_of(const struct ls_stats_middle *m);
+static inline double
+ls_stats_median_of(const struct ls_stats_middle *m)
+{
+	return m->odd ? m->at : (m->below + m->at) / 2;
+}
 
 /* Median of those values without one of the value x (which is among them). */
 double ls_stats_median_without(const struct ls_stats_middle *m, double x);
 
 /* Median of |v - centre|; v is overwritten. */
 double ls_stats_mad(double *v, size_t n, double centre);
+
+/* The greatest of some values and the one next to it, and where they are. */
+struct ls_stats_best {
+	double v;
+	size_t at;
+};
+
+/* Takes one more; best[0] is the greatest so far, the earliest of equals. */
+static inline void
+ls_stats_best(struct ls_stats_best best[2], double v, size_t at)
+{
+	if (v > best[0].v) {
+		best[1] = best[0];
+		best[0] = (struct ls_stats_best){ v, at };
+	} else if (v > best[1].v) {
+		best[1] = (struct ls_stats_best){ v, at };
+	}
+}
 
 /* Sums over points (x, y), and how they scatter about their mean. */
 struct ls_stats_line {
@@ -76,6 +98,10 @@ ls_stats_line_about_mean(const struct ls_stats_line *l)
 }
 
 /* x held within -limit..limit. */
-double ls_stats_clip(double x, double limit);
+static inline double
+ls_stats_clip(double x, double limit)
+{
+	return x > limit ? limit : x < -limit ? -limit : x;
+}
 
 #endif

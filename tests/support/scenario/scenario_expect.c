@@ -143,7 +143,8 @@ is_kind(const char *word)
 {
 	unsigned k = 0;
 
-	while (k < LS_KIND_COUNT && strcmp(word, ls_finding_kind_name(k)) != 0)
+	while (k < LS_KIND_COUNT &&
+		strcmp(word, ls_finding_name(LS_NAMES_KIND, k)) != 0)
 		k++;
 	return k < LS_KIND_COUNT || strcmp(word, "finding") == 0;
 }

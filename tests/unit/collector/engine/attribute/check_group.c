@@ -25,9 +25,9 @@ parts_init(struct parts *p)
 		p->shard[i] = i % 4;
 		p->slice[i] = i / 8;
 	}
-	p->part[0] = (struct ls_group_part){ p->slice, LS_PEERS };
-	p->part[1] = (struct ls_group_part){ p->rack, LS_PEERS };
-	p->part[2] = (struct ls_group_part){ p->shard, LS_PEERS };
+	p->part[0] = (struct ls_group_part){ p->slice, LS_PEERS, false };
+	p->part[1] = (struct ls_group_part){ p->rack, LS_PEERS, false };
+	p->part[2] = (struct ls_group_part){ p->shard, LS_PEERS, false };
 }
 
 static size_t

@@ -75,7 +75,9 @@ LS_TEST(all, all_slower_is_seen_after_six_blocks)
 	ck_assert(f.p.on);
 	ck_assert_uint_ge(f.p.since.step, 288);
 	ck_assert_uint_le(f.p.since.step, 304);
-	ck_assert_double_eq_tol(f.p.since.now.step_s - f.p.base.step_s, 0.01, 0.001);
+	ck_assert_double_eq_tol(f.p.since.now.v[LS_PULSE_STEP] -
+			f.p.base.v[LS_PULSE_STEP],
+		0.01, 0.001);
 	run(&f, 2000); /* it does not become the normal */
 	ck_assert(f.p.on);
 	f.slow = 0;
@@ -115,10 +117,12 @@ LS_TEST(all, phases_are_those_of_now_and_before)
 	f.input_s = 0.03;
 	run(&f, 160);
 	ck_assert(f.p.on);
-	ck_assert_double_eq_tol(f.p.base.phase_s[LS_PHASE_INPUT_WAIT], 0, 0.001);
-	ck_assert_double_eq_tol(f.p.since.now.phase_s[LS_PHASE_INPUT_WAIT], 0.03,
-		0.003);
-	ck_assert_double_eq_tol(f.p.since.now.phase_s[LS_PHASE_COMPUTE], STEP_S, 0.001);
+	ck_assert_double_eq_tol(f.p.base.v[LS_PULSE_PHASE + LS_PHASE_INPUT_WAIT], 0,
+		0.001);
+	ck_assert_double_eq_tol(f.p.since.now.v[LS_PULSE_PHASE + LS_PHASE_INPUT_WAIT],
+		0.03, 0.003);
+	ck_assert_double_eq_tol(f.p.since.now.v[LS_PULSE_PHASE + LS_PHASE_COMPUTE],
+		STEP_S, 0.001);
 }
 
 /* Little against its noise; found of somebody; as much more work; a drift to and

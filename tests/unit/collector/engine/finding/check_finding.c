@@ -93,14 +93,16 @@ LS_CASE(all);
 
 LS_TEST(all, names_are_those_of_the_json)
 {
-	ck_assert_str_eq(ls_finding_kind_name(LS_KIND_LINK), "link");
-	ck_assert_str_eq(ls_finding_scope_name(LS_SCOPE_RANK), "rank");
-	ck_assert_str_eq(ls_finding_status_name(LS_FINDING_REOPENED), "reopened");
-	ck_assert_str_eq(ls_severity_name(LS_SEVERITY_CRITICAL), "critical");
-	ck_assert_ptr_null(ls_finding_kind_name(LS_KIND_COUNT));
-	ck_assert_ptr_null(ls_finding_scope_name(LS_SCOPE_COUNT));
-	ck_assert_ptr_null(ls_finding_status_name(LS_FINDING_STATUS_COUNT));
-	ck_assert_ptr_null(ls_severity_name(LS_SEVERITY_COUNT));
+	ck_assert_str_eq(ls_finding_name(LS_NAMES_KIND, LS_KIND_LINK), "link");
+	ck_assert_str_eq(ls_finding_name(LS_NAMES_SCOPE, LS_SCOPE_RANK), "rank");
+	ck_assert_str_eq(ls_finding_name(LS_NAMES_STATUS, LS_FINDING_REOPENED),
+		"reopened");
+	ck_assert_str_eq(ls_finding_name(LS_NAMES_SEVERITY, LS_SEVERITY_CRITICAL),
+		"critical");
+	ck_assert_ptr_null(ls_finding_name(LS_NAMES_KIND, LS_KIND_COUNT));
+	ck_assert_ptr_null(ls_finding_name(LS_NAMES_SCOPE, LS_SCOPE_COUNT));
+	ck_assert_ptr_null(ls_finding_name(LS_NAMES_STATUS, LS_FINDING_STATUS_COUNT));
+	ck_assert_ptr_null(ls_finding_name(LS_NAMES_SEVERITY, LS_SEVERITY_COUNT));
 }
 
 LS_TEST(all, severity_is_the_share_of_chips_lost)
