@@ -948,7 +948,7 @@ scales_end_datum(struct ls_scales *s)
 		float x = scales_datum(s, i);
 
 		sum[i] += isnan(x) ? 0 : x;
-		known[i] += !isnan(x);
+		known[i] += isnan(x) ? 0 : 1;
 	}
 }
 
