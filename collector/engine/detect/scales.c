@@ -737,6 +737,7 @@ scales_look_at_role(struct ls_scales *s, unsigned length, const uint32_t *list,
 	for (size_t i = 0; i < m; i++) {
 		uint32_t slot = list[i];
 		unsigned bit = 1u << length, row;
+		double excess, usual;
 
 		if (s->named[slot] == 0 && !((double)now[slot] > LS_LEAST * LS_QUARTER))
 			continue;
@@ -754,12 +755,15 @@ scales_look_at_role(struct ls_scales *s, unsigned length, const uint32_t *list,
 			continue;
 		if (row == LS_SCALES_NOW || row == LS_SCALES_SINCE)
 			bit |= LS_SCALES_BORN;
+		excess = ls_scales_said(s, row, slot);
+		usual = (double)now[slot] - excess;
+		if (row == LS_SCALES_JUMP) {
+			usual = ls_scales_said(s, LS_SCALES_LAST, slot);
+			/* the higher half: the first may have begun before the onset */
+			excess = fmax(excess, 2 * ((double)now[slot] - usual) - excess);
+		}
 		if (s->named[slot] == 0)
-			scales_begin(s, bit, slot, ls_scales_said(s, row, slot),
-				row == LS_SCALES_JUMP
-					? ls_scales_said(s, LS_SCALES_LAST, slot)
-					: (double)now[slot] -
-						ls_scales_said(s, row, slot));
+			scales_begin(s, bit, slot, excess, usual);
 		s->named[slot] |= (uint16_t)bit;
 	}
 }

@@ -32,8 +32,8 @@
  *           where work wanders for longer than that, it is far less than what windows vary by. The
  *           second half only shows that it lasts. The worker must be a quarter as slow beside its
  *           peers, too.
- * An onset in the middle of a datum shows half of itself in it, and of wander the first steps tell most. So where a unit is
- * one datum, the shortest windows are looked at twice a unit: also by data that begin in the middle of the others.
+ * Half of an onset in the middle of a datum is in that datum, and half in the next. So where a unit is one datum, the
+ * shortest windows are looked at twice a unit, also by the medians of four steps that begin in the middle of the others.
  *
  * A worker is named if the tail of Student's t, with as many degrees of freedom as there
  * are peers' windows (fewer, but 10, where their kurtosis is high; windows that vary alike
