@@ -730,7 +730,23 @@ ls_scales_began(const struct ls_scales *s, size_t slot)
 	return o;
 }
 
-/* What is usual of a worker that is slow by the number of a row. */
+/* What a worker is slow by, by the number of a row. Of a jump: in the higher half, for the first may have begun before the onset. */
+static double
+scales_excess(const struct ls_scales *s, unsigned row, size_t slot)
+{
+	double v = ls_scales_said(s, row, slot);
+
+	return row == LS_SCALES_JUMP
+		? fmax(v,
+			  2 *
+					  (ls_scales_said(s, LS_SCALES_NOW, slot) -
+						  ls_scales_said(s, LS_SCALES_LAST,
+							  slot)) -
+				  v)
+		: v;
+}
+
+/* What was usual of it. */
 static double
 scales_usual(const struct ls_scales *s, unsigned row, size_t slot)
 {
@@ -754,9 +770,9 @@ scales_mean(const float *const *part, unsigned parts, size_t slot)
 }
 
 /* Means of the newest window of a length, and what they are above their past; and what their first half is
- * above the time just before. */
+ * above the time just before. Between: by the data that begin in the middle of the others. */
 static void
-scales_means(struct ls_scales *s, unsigned length)
+scales_means(struct ls_scales *s, unsigned length, bool between)
 {
 	float *now = scales_row(s, LS_SCALES_NOW),
 	      *since = scales_row(s, LS_SCALES_SINCE),
@@ -770,7 +786,10 @@ scales_means(struct ls_scales *s, unsigned length)
 	unsigned parts = length == 1 ? 2 : 4, half = parts / 2;
 
 	for (unsigned k = 0; k < parts + half; k++)
-		part[k] = scales_window(s, length == 1 ? 0 : length - 2, k);
+		part[k] = between ? scales_row(s,
+					    LS_SCALES_BETWEEN +
+						    (unsigned)((s->units + 3 - k) % 3))
+				  : scales_window(s, length == 1 ? 0 : length - 2, k);
 	for (size_t i = 0; i < s->count; i++) {
 		now[i] = scales_mean(part, parts, i);
 		since[i] = now[i] - (float)ls_scales_carried(s, i);
@@ -794,7 +813,7 @@ scales_is_most(const struct ls_scales *s, unsigned length, unsigned row, size_t 
 	double least = LS_HALF * ls_scales_said(s, row, slot);
 	size_t members = 0, late = 0;
 
-	scales_means(s->members, length);
+	scales_means(s->members, length, false);
 	for (size_t i = 0; i < s->members->count; i++) {
 		double v = ls_scales_said(s->members, row, i);
 
@@ -814,14 +833,14 @@ scales_name_members(struct ls_scales *s, unsigned bits, unsigned row, size_t slo
 		if (s->group[i] == slot && of->named[i] == 0 &&
 			ls_scales_said(of, row, i) >
 				LS_HALF * ls_scales_said(s, row, slot))
-			scales_begin(of, bits, i, ls_scales_said(of, row, i),
+			scales_begin(of, bits, i, scales_excess(of, row, i),
 				scales_usual(of, row, i));
 }
 
 /* Looks at one role over one length of time. */
 static void
-scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
-	bool counts)
+scales_look_at_role(struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, bool counts)
 {
 	const float *now = scales_row(s, LS_SCALES_NOW);
 	struct scales_peers peers = { 0 };
@@ -853,7 +872,7 @@ scales_look(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m
 		if (row == LS_SCALES_NOW || row == LS_SCALES_SINCE)
 			bit |= LS_SCALES_BORN;
 		if (s->named[slot] == 0)
-			scales_begin(s, bit, slot, ls_scales_said(s, row, slot),
+			scales_begin(s, bit, slot, scales_excess(s, row, slot),
 				scales_usual(s, row, slot));
 		s->named[slot] |= (uint16_t)bit;
 		if (s->members != NULL)
@@ -921,6 +940,18 @@ scales_end_windows(struct ls_scales *s)
 	scales_catch_up(s, s->count <= SCALES_AT_ONCE ? s->count : s->count / 4 + 1);
 }
 
+/* Looks at all roles over one length of time. */
+static void
+scales_look(struct ls_scales *s, unsigned length, bool between,
+	const struct ls_blame_room *room)
+{
+	scales_means(s, length, between);
+	for (uint32_t r = 0; r < room->role_count; r++)
+		scales_look_at_role(s, length, &room->sorted[room->start[r]],
+			room->start[r + 1] - room->start[r],
+			scales_is_long(s, length, LS_SCALES_LEAST_S));
+}
+
 /* A unit ended, and its numbers are there: judges. */
 static void
 scales_judge(struct ls_scales *s, const struct ls_blame_room *room)
@@ -931,11 +962,7 @@ scales_judge(struct ls_scales *s, const struct ls_blame_room *room)
 
 		if (s->units < units || (units > 4 && s->units % (units / 4) != 0))
 			continue;
-		scales_means(s, length);
-		for (uint32_t r = 0; r < room->role_count; r++)
-			scales_look(s, length, &room->sorted[room->start[r]],
-				room->start[r + 1] - room->start[r],
-				scales_is_long(s, length, LS_SCALES_LEAST_S));
+		scales_look(s, length, false, room);
 	}
 }
 
@@ -955,27 +982,45 @@ scales_end_unit(struct ls_scales *s, const struct ls_blame_room *room)
 	scales_judge(s, room);
 }
 
+/* Median of the newest four steps; NaN unless half of them are known. */
+static float
+scales_datum(const struct ls_scales *s, size_t slot)
+{
+	double v[LS_SCALES_DATUM];
+	size_t n = 0;
+
+	for (unsigned k = 0; k < LS_SCALES_DATUM; k++) {
+		float x = scales_row(s, LS_SCALES_STEP + k)[slot];
+
+		if (!isnan(x))
+			v[n++] = (double)x;
+	}
+	return 2 * n < LS_SCALES_DATUM ? NAN : (float)ls_stats_median(v, n);
+}
+
+/* In the middle of a datum. */
+static void
+scales_look_between(struct ls_scales *s, const struct ls_blame_room *room)
+{
+	float *newest = scales_row(s, LS_SCALES_BETWEEN + (unsigned)(s->units % 3));
+
+	for (size_t i = 0; i < s->count; i++)
+		newest[i] = scales_datum(s, i);
+	scales_look(s, 1, true, room);
+}
+
 static void
 scales_end_datum(struct ls_scales *s)
 {
 	float *sum = scales_row(s, LS_SCALES_SUM),
 	      *known = scales_row(s, LS_SCALES_KNOWN);
-	double v[LS_SCALES_DATUM];
 
 	s->steps = 0;
 	for (size_t i = 0; i < s->count; i++) {
-		size_t n = 0;
+		float x = scales_datum(s, i);
 
-		for (unsigned k = 0; k < LS_SCALES_DATUM; k++) {
-			float x = scales_row(s, LS_SCALES_STEP + k)[i];
-
-			if (!isnan(x))
-				v[n++] = (double)x;
-		}
-		if (2 * n < LS_SCALES_DATUM)
-			continue;
-		sum[i] += (float)ls_stats_median(v, n);
-		known[i]++;
+		sum[i] += isnan(x) ? 0 : x;
+		known[i] += isnan(x) ? 0 : 1;
 	}
 }
 
@@ -1013,7 +1058,9 @@ ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t n,
 	for (size_t i = 0; i < n; i++)
 		x[i] = (float)((late ? residual[i].late_s : residual[i].wait_s) /
 			step_s);
-	if (++s->steps < LS_SCALES_DATUM)
+	if (++s->steps == LS_SCALES_DATUM / 2 && s->unit_data == 1)
+		scales_look_between(s, room);
+	if (s->steps < LS_SCALES_DATUM)
 		return;
 	scales_end_datum(s);
 	if (s->unit_data == 0 || want > 2 * s->unit_data || 2 * want < s->unit_data) {

@@ -32,6 +32,8 @@
  *           where work wanders for longer than that, it is far less than what windows vary by. The
  *           second half only shows that it lasts. The worker must be a quarter as slow beside its
  *           peers, too.
+ * Half of an onset in the middle of a datum is in that datum, and half in the next. So where a unit is one datum, the
+ * shortest windows are looked at twice a unit, also by the medians of four steps that begin in the middle of the others.
  *
  * A worker is named if the tail of Student's t, with as many degrees of freedom as there
  * are peers' windows (fewer, but 10, where their kurtosis is high; windows that vary alike
@@ -85,7 +87,9 @@ enum ls_scales_row {
 	LS_SCALES_STEP, /* residuals of the steps of the datum so far */
 	LS_SCALES_SUM = LS_SCALES_STEP + LS_SCALES_DATUM, /* data of the unit so far, */
 	LS_SCALES_KNOWN, /* so many are known */
-	LS_SCALES_WINDOW, /* windows of each length, the first of which is a unit */
+	LS_SCALES_BETWEEN, /* the newest three data that began in the middle of one */
+	LS_SCALES_WINDOW = LS_SCALES_BETWEEN +
+		3, /* windows of each length, the first of which is a unit */
 	LS_SCALES_BEFORE = LS_SCALES_WINDOW + LS_SCALES_LENGTHS * LS_SCALES_PAST,
 	/* of each length: greatest excess, and jump, until a window ago, in the window before
 	 * the present one, and since then */
