@@ -216,14 +216,30 @@ scales_past(const struct ls_scales *s, unsigned length)
 						 : LS_SCALES_PAST - 1;
 }
 
-/* A past window of one worker less what is usual of it, or less the one before. */
+/* Are these two groups? Then each does what the other does, the other way. */
+static bool
+scales_is_pair(const struct ls_scales *s)
+{
+	return s->members != NULL && s->count == 2;
+}
+
+/* A past window of one worker less what is usual of it, or less the one before. Of a pair the latter is less the mean
+ * of all, for a drift of one is in them all. */
 static double
 scales_varied(const struct ls_scales *s, unsigned length, size_t slot, bool jump,
 	uint64_t k)
 {
+	uint64_t past = scales_past(s, length);
+	double mean = 0;
+
+	if (jump && scales_is_pair(s))
+		mean = ((double)scales_window(s, length, 1)[slot] -
+			       (double)scales_window(s, length, past)[slot]) /
+			(double)(past - 1);
 	return (double)scales_window(s, length, k)[slot] -
 		(double)(jump ? scales_window(s, length, k + 1)
-			      : scales_row(s, LS_SCALES_BEFORE + length))[slot];
+			      : scales_row(s, LS_SCALES_BEFORE + length))[slot] -
+		mean;
 }
 
 /* Every so many workers of a role of m are looked at for what the past was like. */
@@ -351,18 +367,25 @@ scales_correlate(struct scales_spread *p, double jumps)
 	p->sigma = sqrt(within * (1 + v + (M_PI_2 - 1) / n - 2 * c) / (1 - v));
 }
 
-/* The same, and of jumps. */
+/*
+ * The same, and of jumps. The past of one that drifts is not what the other of a pair varies by: were its windows
+ * a random walk beside the drift, the newest would be so far from their median, which is half of them ago.
+ */
 static struct scales_spread
 scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t skip, uint64_t from, struct scales_spread *ret_jumps)
 {
-	struct scales_spread p = scales_in_time(s, length, list, m, skip, false, from);
+	struct scales_spread p = scales_in_time(s, length, list, m, skip, false, from),
+			     walk = scales_in_time(s, length, list, m, skip, true, from);
 
-	*ret_jumps = scales_in_time(s, length, list, m, skip, true, from);
-	if (!isnan(ret_jumps->sigma))
-		scales_correlate(&p, ret_jumps->sigma);
+	*ret_jumps = walk;
+	if (!isnan(walk.sigma))
+		scales_correlate(&p, walk.sigma);
+	walk.sigma *= sqrt(1 + LS_HALF * walk.past);
+	if (scales_is_pair(s) && walk.windows >= LS_ONSET_MIN && walk.sigma < p.sigma)
+		return walk;
 	/* of two windows nobody knows how alike they are */
-	p.windows *= isnan(ret_jumps->sigma) ? 0 : p.apart;
+	p.windows *= isnan(walk.sigma) ? 0 : p.apart;
 	return p;
 }
 
@@ -464,7 +487,7 @@ scales_is_hasty(const struct ls_scales *s, unsigned length, double excess)
 {
 	double patience_s = s->patience_s > 0 ? s->patience_s : LS_SCALES_PATIENCE_S;
 
-	if (s->members != NULL && s->count == 2)
+	if (scales_is_pair(s))
 		excess *= 2; /* the other of two is as much below the median of all */
 
 	return s->seen_s < LS_SCALES_YOUNG_S &&
@@ -530,7 +553,7 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 		!scales_is_beyond(s, now, &in_time, rise - now->middle) ||
 		!scales_counts(s, length, list, m, slot, jump, rise))
 		return false;
-	if (!isnan(ls_scales_said(s, LS_SCALES_TURNED, slot)))
+	if (!isnan(ls_scales_said(s, LS_SCALES_TURNED, slot)) || scales_is_pair(s))
 		return true;
 	scales_common(s, length - jump, list, m, slot, jump, common);
 	own = scales_sums(s, length - jump, slot, jump, 1 + jump,
