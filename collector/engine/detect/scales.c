@@ -440,24 +440,32 @@ scales_others(const struct ls_scales *s, const uint32_t *list, size_t m, size_t 
 	return (double)others;
 }
 
-/* Have so many others shown this excess that it is usual here? Or, if this is a group, workers of others: what workers show one by
- * one, some of a group may show by chance. */
+/* Have so many workers of other groups shown this excess, one by one, that some of a group may show it by chance? */
+static bool
+scales_is_chance(const struct ls_scales *s, unsigned length, size_t slot, bool jump,
+	double excess)
+{
+	const float *shown = scales_shown(s->members, length, jump, 0);
+	uint32_t all = s->start[s->count], from = s->start[slot],
+		 to = s->start[slot + 1];
+	uint32_t enough = (all - (to - from)) / LS_SIXTEENTH, n = 0;
+
+	enough = enough > 1 ? enough : 1;
+	for (uint32_t k = 0; k < all && n < enough; k++)
+		n += (k < from || k >= to) &&
+			(double)shown[s->sorted[k]] >= LS_EXPLAINS * excess;
+	return n >= enough;
+}
+
+/* Have so many others shown this excess that it is usual here? */
 static bool
 scales_is_usual(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t slot, bool jump, double excess)
 {
-	size_t shown = 0, workers = 0;
-
-	for (size_t i = 0; s->members != NULL && i < s->members->count; i++) {
-		workers += s->group[i] != slot;
-		shown += s->group[i] != slot &&
-			(double)scales_shown(s->members, length, jump, 0)[i] >=
-				LS_EXPLAINS * excess;
-	}
-	if (shown > 0 && shown >= workers / LS_SIXTEENTH)
-		return true;
-	return scales_others(s, list, m, slot, LS_EXPLAINS * excess,
-		       scales_shown(s, length, jump, 0)) >=
+	return (s->members != NULL &&
+		       scales_is_chance(s, length, slot, jump, excess)) ||
+		scales_others(s, list, m, slot, LS_EXPLAINS * excess,
+			scales_shown(s, length, jump, 0)) >=
 		fmax(2, floor((double)(m - 1) / LS_SIXTEENTH));
 }
 
@@ -534,6 +542,19 @@ scales_is_beyond(const struct ls_scales *s, const struct scales_middle *now,
 		scales_tail(s);
 }
 
+/* What is least looked for. Members of a group come to that one after the other, by chance: when one is named, half of it is
+ * enough for their group. */
+static double
+scales_least(const struct ls_scales *s, size_t slot)
+{
+	bool named = false;
+
+	for (uint32_t k = s->members == NULL ? 0 : s->start[slot];
+		s->members != NULL && k < s->start[slot + 1]; k++)
+		named = named || s->members->named[s->sorted[k]] != 0;
+	return LS_LEAST * LS_QUARTER * (named ? LS_HALF : 1);
+}
+
 /*
  * Does a worker take longer than before, beyond what its peers vary by, and itself? What it varies by itself
  * counts as many samples as it has windows, and none says more than three of its peers' deviations. Of who was named
@@ -549,7 +570,7 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 	       common[LS_SCALES_PAST];
 	struct scales_sums own;
 
-	if (!(rise > LS_LEAST * LS_QUARTER) ||
+	if (!(rise > scales_least(s, slot)) ||
 		!scales_is_beyond(s, now, &in_time, rise - now->middle) ||
 		!scales_counts(s, length, list, m, slot, jump, rise))
 		return false;
@@ -831,17 +852,18 @@ scales_means(struct ls_scales *s, unsigned length, bool between)
 
 /* Do most members of a group show half of its excess over this length, each by itself? */
 static bool
-scales_is_most(const struct ls_scales *s, unsigned length, unsigned row, size_t slot)
+scales_is_most(struct ls_scales *s, unsigned length, unsigned row, size_t slot)
 {
+	const float *of = scales_row(s->members, row);
 	double least = LS_HALF * ls_scales_said(s, row, slot);
 	size_t members = 0, late = 0;
 
-	scales_means(s->members, length, false);
-	for (size_t i = 0; i < s->members->count; i++) {
-		double v = ls_scales_said(s->members, row, i);
-
-		members += s->group[i] == slot && !isnan(v);
-		late += s->group[i] == slot && v > least;
+	if (s->members_length != length)
+		scales_means(s->members, length, false);
+	s->members_length = length;
+	for (uint32_t k = s->start[slot]; k < s->start[slot + 1]; k++) {
+		members += isnan(of[s->sorted[k]]) ? 0 : 1;
+		late += (double)of[s->sorted[k]] > least;
 	}
 	return (double)late >= LS_MOST * (double)members;
 }
@@ -852,12 +874,15 @@ scales_name_members(struct ls_scales *s, unsigned bits, unsigned row, size_t slo
 {
 	struct ls_scales *of = s->members;
 
-	for (size_t i = 0; i < of->count; i++)
-		if (s->group[i] == slot && of->named[i] == 0 &&
+	for (uint32_t k = s->start[slot]; k < s->start[slot + 1]; k++) {
+		uint32_t i = s->sorted[k];
+
+		if (of->named[i] == 0 &&
 			ls_scales_said(of, row, i) >
 				LS_HALF * ls_scales_said(s, row, slot))
 			scales_begin(of, bits, i, scales_excess(of, row, i),
 				scales_usual(of, row, i));
+	}
 }
 
 /* Looks at one role over one length of time. */
@@ -876,8 +901,9 @@ scales_look_at_role(struct ls_scales *s, unsigned length, const uint32_t *list,
 	for (size_t i = 0; i < m; i++) {
 		uint32_t slot = list[i];
 		unsigned bit = 1u << length, row;
+		double least = scales_least(s, slot);
 
-		if (s->named[slot] == 0 && !((double)now[slot] > LS_LEAST * LS_QUARTER))
+		if (s->named[slot] == 0 && !((double)now[slot] > least))
 			continue;
 		if (!all)
 			peers = scales_measure(s, length, list, m, slot);
@@ -886,7 +912,7 @@ scales_look_at_role(struct ls_scales *s, unsigned length, const uint32_t *list,
 			scales_row(s, LS_SCALES_TURNED)[slot] = (float)s->units;
 		}
 		if ((s->named[slot] & bit) != 0 ||
-			!((double)now[slot] > LS_LEAST * LS_QUARTER))
+			!((double)now[slot] > least))
 			continue;
 		row = scales_test(s, length, list, m, slot, &peers);
 		if (row == LS_SCALES_ROWS ||
@@ -1095,8 +1121,8 @@ ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t n,
 }
 
 void
-ls_scales_groups(struct ls_scales *s, struct ls_scales *workers, const uint32_t *group,
-	const uint32_t *sorted, const uint32_t *start, const struct ls_blame_room *room)
+ls_scales_groups(struct ls_scales *s, struct ls_scales *workers, const uint32_t *sorted,
+	const uint32_t *start, const struct ls_blame_room *room)
 {
 	float *unit;
 	const float *of;
@@ -1108,7 +1134,9 @@ ls_scales_groups(struct ls_scales *s, struct ls_scales *workers, const uint32_t 
 	if (s->units + 1 != workers->units) /* some are new, or were forgotten */
 		scales_forget(s);
 	s->members = workers;
-	s->group = group;
+	s->members_length = 0;
+	s->sorted = sorted;
+	s->start = start;
 	s->step_s = workers->step_s;
 	s->patience_s = workers->patience_s;
 	s->seen_s = workers->seen_s;

@@ -117,8 +117,9 @@ struct ls_scales {
 	double *scratch;
 	const uint32_t *
 		rack; /* number of the rack by worker; UINT32_MAX, or NULL: not known */
-	struct ls_scales *members; /* if these are groups: the workers, */
-	const uint32_t *group; /* and the group of each; else NULL */
+	struct ls_scales *members; /* if these are groups: the workers, else NULL; */
+	const uint32_t *sorted, *start; /* these by group; */
+	unsigned members_length; /* and the length of which their means are, 0: none */
 	size_t count, capacity;
 	double seen_s; /* host-seconds */
 
@@ -152,10 +153,10 @@ void ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t
 /*
  * Groups of workers are compared like workers: a unit of a group is the median of those of its members, of which LS_PEERS
  * at least, and half, must be known. To be called after each ls_scales_step of the workers. When a group is named, or named
- * over a longer window, its members that show half of its excess are named, too. group: of each worker; sorted, start: workers by group (ls_blame_sort); room: groups, all of one role.
+ * over a longer window, its members that show half of its excess are named, too. sorted, start: workers by group (ls_blame_sort); room: groups, all of one role.
  */
 void ls_scales_groups(struct ls_scales *s, struct ls_scales *workers,
-	const uint32_t *group, const uint32_t *sorted, const uint32_t *start,
+	const uint32_t *sorted, const uint32_t *start,
 	const struct ls_blame_room *room);
 
 /* It was named before a restart: is named again. Bits as of named; by how much, what was usual, or the lower. */

@@ -25,12 +25,17 @@ ls_judge_group_excess(const struct ls_job *j, size_t slot)
 {
 	const struct ls_detect_worker *w = &j->detect.worker[slot];
 	const struct ls_detect_channel *ch = &w->channel[LS_DETECT_CHRONIC];
+	double excess_s = ch->level == LS_LEVEL_QUIET || ch->ep.steps == 0
+		? 0
+		: ch->ep.excess_s / (double)ch->ep.steps;
 
 	if (!w->has_last_x)
 		return NAN;
-	return ch->level == LS_LEVEL_QUIET || ch->ep.steps == 0
-		? 0
-		: ch->ep.excess_s / (double)ch->ep.steps;
+	if (!w->said || ch->level == LS_LEVEL_FINDING)
+		return excess_s;
+	/* named, but of few steps as yet */
+	return fmax(excess_s,
+		ls_scales_said(&j->scales, LS_SCALES_EXCESS, slot) * j->detect.step_s);
 }
 
 /* By which way the worker is one of a late group; NONE. excess_s: of each worker. Workers whose slowness is
@@ -170,12 +175,13 @@ ls_judge_group_scales(struct ls_job *j)
 			judge_group_ways[k]);
 		uint32_t all[] = { 0, g == NULL ? 0 : g->count };
 
-		/* without memory they are not compared */
-		if (all[1] < 2 || ls_scales_reserve(&g->scales, g->count) != 0)
+		/* nor are they compared without memory, which is a third of the workers' at most */
+		if (all[1] < 2 || all[1] * LS_PEERS > j->count ||
+			ls_scales_reserve(&g->scales, all[1]) != 0)
 			continue;
 		for (uint32_t i = 0; i < g->count; i++)
 			j->room.index[i] = i;
-		ls_scales_groups(&g->scales, &j->scales, g->of, g->sorted, g->start,
+		ls_scales_groups(&g->scales, &j->scales, g->sorted, g->start,
 			&(struct ls_blame_room){ .sorted = j->room.index,
 				.start = all,
 				.role_count = 1 });
