@@ -4,8 +4,8 @@
  *
  * Workers share a host, a rack, an input shard, a slice: each of these parts them in
  * groups. A group is late if most of its members are, and few of the others. Of several
- * groups that are, the one is told that has the most late members, less its members that are not late (a slice rather than each
- * of its racks, but a rack and a host rather than a slice of which they are most); of equals, the largest.
+ * such groups the one is told in which late members minus well members is greatest (a slice rather than each of its racks, but a rack
+ * and a host rather than a slice of which they are most); of equals, the largest.
  *
  * Owner:   pure functions; arrays belong to the caller.
  * Units:   seconds of excess a step.

@@ -152,8 +152,9 @@ void ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t
 
 /*
  * Groups of workers are compared like workers: a unit of a group is the median of those of its members, of which LS_PEERS
- * at least, and half, must be known. To be called after each ls_scales_step of the workers. When a group is named, or named
- * over a longer window, its members that show half of its excess are named, too. sorted, start: workers by group (ls_blame_sort); room: groups, all of one role.
+ * at least, and half, must be known. To be called after each ls_scales_step of the workers. When a group is named over
+ * a length of time, its members that show half of its excess over that are named, too.
+ * sorted, start: workers by group (ls_blame_sort); room: groups, all of one role.
  */
 void ls_scales_groups(struct ls_scales *s, struct ls_scales *workers,
 	const uint32_t *sorted, const uint32_t *start,
@@ -189,8 +190,5 @@ struct ls_onset ls_scales_began(const struct ls_scales *s, size_t slot);
 
 /* With a patience of 0 a young job is not judged by this test: nobody waits for it. */
 bool ls_scales_is_silent(const struct ls_scales *s);
-
-/* Upper tail of Student's t with so many degrees of freedom, at least 1. */
-double ls_scales_student(double t, unsigned freedom);
 
 #endif

@@ -152,7 +152,7 @@ ls_judge_group_adopt(struct ls_engine *e, const struct ls_job *j, size_t slot,
 	}
 }
 
-/* Of the workers that are told one by one, the one with the greatest excess; SIZE_MAX: none. */
+/* Of the workers that have a finding of their own, the one with the greatest excess; SIZE_MAX: none. */
 static size_t
 judge_group_worst(const struct ls_job *j)
 {

@@ -348,7 +348,7 @@ roster_worker_place(struct ls_engine *e, uint32_t *ret_position)
 	return 0;
 }
 
-/* All that one more worker of a job needs memory for. */
+/* Makes room for one more worker of a job, wherever there is a number for each. */
 static int
 roster_reserve(struct ls_job *j, uint32_t slot, const struct ls_worker_info *info)
 {

@@ -160,3 +160,19 @@ ls_stats_mad(double *v, size_t n, double centre)
 		v[i] = fabs(v[i] - centre);
 	return ls_stats_median(v, n);
 }
+
+double
+ls_stats_student(double t, unsigned freedom)
+{
+	double angle = atan(t / sqrt(freedom)), c = cos(angle), term, sum;
+	bool odd = freedom % 2 == 1;
+
+	term = odd ? c : 1;
+	sum = freedom == 1 ? 0 : term;
+	for (unsigned k = odd ? 2 : 1; k + 1 < freedom; k += 2) {
+		term *= c * c * k / (k + 1);
+		sum += term;
+	}
+	sum *= sin(angle);
+	return 0.5 - 0.5 * (odd ? (angle + sum) * M_2_PI : sum);
+}

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stats - order statistics.
+ * stats - order statistics, and the tail of Student's t.
  *
  * Owner:   pure functions; arrays belong to the caller.
  * Units:   those of the input.
  * Errors:  none; empty input gives NaN.
  * Limits:  none; O(n) on average.
  * Source:  selection by sampled pivots: Floyd and Rivest, Communications of the ACM 18
- *          (1975), "Expected time bounds for selection".
+ *          (1975), "Expected time bounds for selection". Tail: Abramowitz and Stegun (1972), 26.7.3 and
+ *          26.7.4.
  */
 #ifndef LS_COLLECTOR_STATS_H
 #define LS_COLLECTOR_STATS_H
@@ -103,5 +104,8 @@ ls_stats_clip(double x, double limit)
 {
 	return x > limit ? limit : x < -limit ? -limit : x;
 }
+
+/* Upper tail of Student's t with so many degrees of freedom, at least 1. */
+double ls_stats_student(double t, unsigned freedom);
 
 #endif

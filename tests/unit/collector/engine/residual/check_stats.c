@@ -192,3 +192,14 @@ LS_TEST(all, mad_and_clip)
 	ck_assert_double_eq(ls_stats_clip(-5, 3), -3);
 	ck_assert_double_eq(ls_stats_clip(2, 3), 2);
 }
+
+/* Student's t, upper tail: Abramowitz and Stegun (1972), table 26.10. */
+LS_TEST(all, tail_is_that_of_the_table)
+{
+	ck_assert_double_eq_tol(ls_stats_student(6.314, 1), 0.05, 1e-5);
+	ck_assert_double_eq_tol(ls_stats_student(2.920, 2), 0.05, 1e-5);
+	ck_assert_double_eq_tol(ls_stats_student(4.541, 3), 0.01, 1e-5);
+	ck_assert_double_eq_tol(ls_stats_student(2.764, 10), 0.01, 1e-5);
+	ck_assert_double_eq_tol(ls_stats_student(3.850, 20), 0.0005, 1e-6);
+	ck_assert_double_eq_tol(ls_stats_student(0, 7), 0.5, 1e-12);
+}

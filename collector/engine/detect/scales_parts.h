@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scales_parts - what the files of scales.h share: scales.c has the windows, scales_peers.c what peers vary by,
+ * scales_test.c who is slow.
+ *
+ * Owner, units, errors, limits, source: as scales.h.
+ */
+#ifndef LS_COLLECTOR_SCALES_PARTS_H
+#define LS_COLLECTOR_SCALES_PARTS_H
+
+#include "collector/engine/detect/scales.h"
+
+/* no spread of means is less: three of it are worth no sentence (blocks of 16 steps of quiet pods repeat to 0.01 to
+ * 0.07 %) */
+#define LS_SCALES_FLOOR (LS_NOTHING / LS_SIGMAS)
+
+#define LS_SCALES_NONE SIZE_MAX
+
+static inline float *
+ls_scales_row(const struct ls_scales *s, unsigned row)
+{
+	return s->row + row * s->capacity;
+}
+
+/* Window `back` before the newest that ended, of a length (0: a unit). */
+static inline float *
+ls_scales_window(const struct ls_scales *s, unsigned length, uint64_t back)
+{
+	uint64_t ended = s->units >> length;
+
+	return ls_scales_row(s,
+		LS_SCALES_WINDOW + length * LS_SCALES_PAST +
+			(unsigned)((ended - 1 - back) % LS_SCALES_PAST));
+}
+
+/* What was shown over a length: excess, or jump. */
+static inline float *
+ls_scales_shown(const struct ls_scales *s, unsigned length, bool jump, unsigned age)
+{
+	return ls_scales_row(s, LS_SCALES_SHOWN + 3 * (2 * length + jump) + age);
+}
+
+/* Windows of a length in the past, before the newest that ended. */
+static inline uint64_t
+ls_scales_past(const struct ls_scales *s, unsigned length)
+{
+	uint64_t ended = s->units >> length;
+
+	return ended == 0			 ? 0
+		: ended - 1 < LS_SCALES_PAST - 1 ? ended - 1
+						 : LS_SCALES_PAST - 1;
+}
+
+/* Sums over numbers: over the past windows of a peer, or over peers. */
+struct ls_scales_sums {
+	double n, square, fourth;
+};
+
+/* What windows of one length vary by in time. */
+struct ls_scales_spread {
+	double sigma; /* NaN = not known */
+	double past; /* windows of a peer */
+	double windows; /* beyond one for each peer, */
+	double apart; /* so many of them, as a share, as if independent */
+	double freedom;
+};
+
+/* What peers are like now: their median, and the sum of squares about it, clipped. */
+struct ls_scales_middle {
+	double n, middle, square;
+};
+
+/* What the peers of a worker, or of all of a role, are like over one length of time. */
+struct ls_scales_peers {
+	struct ls_scales_middle change, level, since, jump;
+	struct ls_scales_spread in_time, jumps;
+};
+
+/* Is the newest window from before the worker was named, or from when it still was? */
+bool ls_scales_is_mixed(const struct ls_scales *s, uint64_t units, size_t slot);
+
+/* Does a worker count as a peer? Not if it is named, or was within the windows that are kept. */
+bool ls_scales_is_peer(const struct ls_scales *s, unsigned length, size_t slot,
+	size_t skip);
+
+/* Are these two groups? If one takes longer, the other seems to take less. */
+bool ls_scales_is_pair(const struct ls_scales *s);
+
+/*
+ * What peers of list[m] but skip varied by together in each past window: their median. It is no noise of one: when half
+ * of the workers become slow, the median of all moves, and with it the residual of everybody. Of fewer than LS_MANY
+ * peers nobody knows it: 0.
+ */
+void ls_scales_common(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t skip, bool jump, double ret_common[LS_SCALES_PAST]);
+
+/* Of the past windows of one worker, from one on: less what is usual of it, or less the one before, and less what is
+ * common; each is clipped at a limit. */
+struct ls_scales_sums ls_scales_sums(const struct ls_scales *s, unsigned length,
+	size_t slot, bool jump, uint64_t from, double limit, const double *common);
+
+/* What list[m] but skip are like over a length of time. */
+struct ls_scales_peers ls_scales_measure(struct ls_scales *s, unsigned length,
+	const uint32_t *list, size_t m, size_t skip);
+
+/* Is a window so long? Units are whole: to the nearest one. */
+bool ls_scales_is_long(const struct ls_scales *s, unsigned length, double seconds);
+
+/* The least rise that is looked for. Members of a slow group reach it one after the other, by chance: when the first of them
+ * is named, half of it is enough for their group. */
+double ls_scales_least(const struct ls_scales *s, size_t slot);
+
+/*
+ * Is a worker slow over this length of time, and how does one see it? LS_SCALES_CHANGE: it is slower than before.
+ * LS_SCALES_JUMP: it became so within the window. LS_SCALES_SINCE: it is slower than in earlier attempts of the job.
+ * LS_SCALES_NOW: it is slower than its peers, from the first step. LS_SCALES_ROWS: it is not slow. The row holds the excess.
+ */
+unsigned ls_scales_test(const struct ls_scales *s, unsigned length,
+	const uint32_t *list, size_t m, size_t slot, const struct ls_scales_peers *p);
+
+/*
+ * Is a named worker as before, in a window since it was named? Nearer to that than to what it was then, and as
+ * far from the latter as it takes to name one: noise errs as seldom here. The longest window, and half as long a
+ * time before it, need no more than to be nearer.
+ */
+bool ls_scales_is_over(const struct ls_scales *s, unsigned length, size_t slot,
+	const struct ls_scales_peers *p);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/detect/scales_parts.h"
+#include "collector/engine/residual/stats.h"
+
+#include <math.h>
+
+#define SCALES_SAMPLE 32u /* of more, the past of so many is looked at */
+
+/* Means over twice as many steps vary less, by 2 to this power. If each step varies for itself, the power is 1/2; if what
+ * varies lasts, it is 0. A length that has too few windows to know uses the value between: 1/4. */
+#define SCALES_FALL (LS_HALF * LS_HALF)
+
+static void
+scales_add(struct ls_scales_sums *sums, double v)
+{
+	sums->n++;
+	sums->square += v * v;
+	sums->fourth += v * v * v * v;
+}
+
+/* Degrees of freedom of a Student's t with the kurtosis of these numbers, of which n are free; a standard error of it
+ * (of a Gaussian) is no tail. INFINITY: they have none. */
+static double
+scales_freedom(const struct ls_scales_sums *sums)
+{
+	double excess = sums->fourth * sums->n / (sums->square * sums->square) - 3 -
+		sqrt(24 / sums->n);
+
+	return fmax(4 + 6 / fmax(excess, 0), LS_SCALES_TAILS);
+}
+
+bool
+ls_scales_is_mixed(const struct ls_scales *s, uint64_t units, size_t slot)
+{
+	return (double)s->units - ls_scales_said(s, LS_SCALES_TURNED, slot) <
+		(double)units;
+}
+
+bool
+ls_scales_is_peer(const struct ls_scales *s, unsigned length, size_t slot, size_t skip)
+{
+	return slot != skip && s->named[slot] == 0 &&
+		!ls_scales_is_mixed(s, (uint64_t)LS_SCALES_PAST << length, slot);
+}
+
+/* Of a row over list[m] but skip; clipped at some spreads, of now or as given. */
+static struct ls_scales_middle
+scales_middle(struct ls_scales *s, unsigned length, unsigned row, const uint32_t *list,
+	size_t m, size_t skip, double spread)
+{
+	const float *of = ls_scales_row(s, row);
+	struct ls_scales_middle p = { 0 };
+	double limit;
+	size_t n = 0;
+
+	for (size_t i = 0; i < m; i++)
+		if (ls_scales_is_peer(s, length, list[i], skip) && !isnan(of[list[i]]))
+			s->scratch[n++] = (double)of[list[i]];
+	p.n = (double)n;
+	if (n < 2) /* of two, one is above the middle by what the other is below */
+		return p;
+	p.middle = ls_stats_median(s->scratch, n);
+	limit = LS_SIGMAS *
+		fmax(LS_MAD_TO_SIGMA * ls_stats_mad(s->scratch, n, p.middle), spread);
+	for (size_t i = 0; i < n; i++) /* distances from the median now */
+		p.square += fmin(s->scratch[i], limit) * fmin(s->scratch[i], limit);
+	return p;
+}
+
+bool
+ls_scales_is_pair(const struct ls_scales *s)
+{
+	return s->members != NULL && s->count == 2;
+}
+
+/* A past window of one worker less what is usual of it, or less the one before. Of a pair the latter is less the mean
+ * of all, for a drift of one is in them all. */
+static double
+scales_varied(const struct ls_scales *s, unsigned length, size_t slot, bool jump,
+	uint64_t k)
+{
+	uint64_t past = ls_scales_past(s, length);
+	double mean = 0;
+
+	if (jump && ls_scales_is_pair(s))
+		mean = ((double)ls_scales_window(s, length, 1)[slot] -
+			       (double)ls_scales_window(s, length, past)[slot]) /
+			(double)(past - 1);
+	return (double)ls_scales_window(s, length, k)[slot] -
+		(double)(jump ? ls_scales_window(s, length, k + 1)
+			      : ls_scales_row(s, LS_SCALES_BEFORE + length))[slot] -
+		mean;
+}
+
+/* Every so many workers of a role of m are looked at for what the past was like. */
+static size_t
+scales_stride(size_t m)
+{
+	return m <= LS_SIXTEENTH ? 1 : (m + SCALES_SAMPLE - 1) / SCALES_SAMPLE;
+}
+
+void
+ls_scales_common(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t skip, bool jump, double ret_common[LS_SCALES_PAST])
+{
+	double v[SCALES_SAMPLE];
+
+	for (uint64_t k = 1; k + jump <= ls_scales_past(s, length); k++) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < m; i += scales_stride(m)) {
+			v[n] = scales_varied(s, length, list[i], jump, k);
+			n += ls_scales_is_peer(s, length, list[i], skip) &&
+				!isnan(v[n]);
+		}
+		ret_common[k] = n >= LS_MANY ? ls_stats_median(v, n) : 0;
+	}
+}
+
+struct ls_scales_sums
+ls_scales_sums(const struct ls_scales *s, unsigned length, size_t slot, bool jump,
+	uint64_t from, double limit, const double *common)
+{
+	uint64_t past = ls_scales_past(s, length);
+	struct ls_scales_sums sums = { 0 };
+
+	for (uint64_t k = from; k + jump <= past; k++) {
+		double v = scales_varied(s, length, slot, jump, k) - common[k];
+
+		if (!isnan(v))
+			scales_add(&sums, ls_stats_clip(v, limit));
+	}
+	return sums;
+}
+
+/* The noisiest of n peers is left out: swapped to the end. */
+static void
+scales_leave_out(struct ls_scales_sums *peer, size_t n)
+{
+	size_t most = 0;
+	struct ls_scales_sums last = peer[n - 1];
+
+	for (size_t i = 1; i < n; i++)
+		if (peer[i].square / peer[i].n > peer[most].square / peer[most].n)
+			most = i;
+	peer[n - 1] = peer[most];
+	peer[most] = last;
+}
+
+/* What windows of one length vary by in time, from one `from` windows before the newest on: peers of list[m] but skip, or a
+ * sample of them. */
+static struct ls_scales_spread
+scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t skip, bool jump, uint64_t from)
+{
+	struct ls_scales_sums peer[SCALES_SAMPLE], all = { 0 };
+	double past, windows, peers, others = 1, common[LS_SCALES_PAST];
+	size_t n = 0;
+
+	ls_scales_common(s, length, list, m, skip, jump, common);
+	for (size_t i = 0; i < m; i += scales_stride(m)) {
+		peer[n] = ls_scales_sums(s, length, list[i], jump, from, INFINITY,
+			common);
+		n += ls_scales_is_peer(s, length, list[i], skip) && peer[n].n > 0;
+	}
+	for (size_t k = 0; n > 2 && k * LS_SIXTEENTH < n; k++)
+		scales_leave_out(peer, n--);
+	for (size_t i = 0; i < n; i++) {
+		all.n += peer[i].n;
+		all.square += peer[i].square;
+		all.fourth += peer[i].fourth;
+	}
+	peers = (double)n;
+	past = all.n / peers;
+	windows = all.n - peers;
+	if (!(windows > 0))
+		return (struct ls_scales_spread){ NAN, 0, 0, 1, INFINITY };
+	/* So many numbers are free: one window of each peer follows from the others by what is usual of it, and one peer
+	 * of each window by their median. Distances from a median of which one is part are less (it varies by pi / 2 / n
+	 * and goes 1 / n with each), those of a worker more are more. */
+	all.n = windows;
+	if (n >= LS_MANY) {
+		all.n *= 1 - 1 / peers;
+		others = (1 + M_PI_2 / (double)(m - 1)) / (1 - (2 - M_PI_2) / peers);
+	}
+	return (struct ls_scales_spread){ sqrt(all.square / windows * others *
+						  (1 + M_PI_2 / past)),
+		past, windows, 1, scales_freedom(&all) };
+}
+
+/*
+ * Windows that follow each other and vary alike count as fewer: so many as an AR(1) with their correlation
+ * r has that are independent. Their past is then more alike than it is like what comes: they vary about its
+ * mean by 1 - v, and the next window by 1 + v - 2 c, with v the variance of the mean and c the covariance of both.
+ * r is not known before v is: the first four rounds come near enough.
+ */
+static void
+scales_correlate(struct ls_scales_spread *p, double jumps)
+{
+	double n = p->past, white = (1 + M_PI_2 / n) * n / (n - 1), r = 0, v = 1 / n,
+	       c = 0;
+	double within = p->sigma * p->sigma / white;
+
+	for (unsigned k = 0; k < LS_MANY; k++) {
+		r = fmax(0, 1 - jumps * jumps * (1 - v) / (2 * within));
+		if (!(r < 1))
+			return;
+		c = r * (1 - pow(r, n)) / (n * (1 - r));
+		v = ((1 + r) / (1 - r) - 2 * c / (1 - r)) / n;
+	}
+	p->apart = (1 - r) / (1 + r);
+	p->sigma = sqrt(within * (1 + v + (M_PI_2 - 1) / n - 2 * c) / (1 - v));
+}
+
+/*
+ * The same, and of jumps. If one of a pair drifts, the past of the other holds the drift. Without it, were their windows a random walk, the newest
+ * would be so far from the median of all, which was half of them ago.
+ */
+static struct ls_scales_spread
+scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t skip, uint64_t from, struct ls_scales_spread *ret_jumps)
+{
+	struct ls_scales_spread p = scales_in_time(s, length, list, m, skip, false,
+					from),
+				walk = scales_in_time(s, length, list, m, skip, true,
+					from);
+
+	*ret_jumps = walk;
+	if (!isnan(walk.sigma))
+		scales_correlate(&p, walk.sigma);
+	walk.sigma *= sqrt(1 + LS_HALF * walk.past);
+	if (ls_scales_is_pair(s) && walk.windows >= LS_ONSET_MIN &&
+		walk.sigma < p.sigma)
+		return walk;
+	/* of two windows nobody knows how alike they are */
+	p.windows *= isnan(walk.sigma) ? 0 : p.apart;
+	return p;
+}
+
+struct ls_scales_peers
+ls_scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
+	size_t skip)
+{
+	struct ls_scales_spread jumps;
+	struct ls_scales_peers p;
+	/* what one of two does is seen in the other, too: nothing of the window that is looked at is past */
+	bool two = m == 2;
+
+	p.in_time = scales_varies(s, length, list, m, skip, 1, &jumps);
+	for (unsigned k = length; k-- > 1 && p.in_time.windows < LS_ONSET_MIN;) {
+		struct ls_scales_spread shorter = scales_varies(s, k, list, m, skip,
+			two ? (1ull << (length - k)) + 1 : 1, &jumps);
+
+		if (jumps.windows >= LS_ONSET_MIN)
+			p.in_time.apart = fmin(p.in_time.apart, shorter.apart);
+		p.in_time.sigma = fmax(p.in_time.sigma,
+			shorter.sigma * pow(2, -SCALES_FALL * (double)(length - k)));
+		if (shorter.windows > p.in_time.windows) {
+			p.in_time.freedom = shorter.freedom;
+			p.in_time.windows = fmin(shorter.windows, LS_ONSET_MIN);
+		}
+	}
+	p.change = scales_middle(s, length, LS_SCALES_CHANGE, list, m, skip,
+		fmax(p.in_time.sigma, LS_SCALES_FLOOR));
+	p.level = scales_middle(s, length, LS_SCALES_NOW, list, m, skip, LS_LEAST);
+	p.since = scales_middle(s, length, LS_SCALES_SINCE, list, m, skip,
+		LS_HALF * LS_LEAST);
+	p.jumps = scales_in_time(s, length - 1, list, m, skip, true, two ? 3 : 1);
+	p.jump = scales_middle(s, length, LS_SCALES_JUMP, list, m, skip,
+		fmax(p.jumps.sigma, LS_SCALES_FLOOR));
+	return p;
+}

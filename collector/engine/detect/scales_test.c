@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "collector/engine/detect/scales_parts.h"
+#include "collector/engine/residual/stats.h"
+
+#include <math.h>
+
+/* a host-week, in which false findings are counted */
+#define SCALES_WEEK_S 604800.0
+
+/* A worker's level does not change, so it is asked once whether it is slow from the first step: with one error rate for
+ * the whole job. One false finding in 10,000 host-weeks is wanted, also of jobs that last no longer than a job is young. */
+#define SCALES_LEVELS (LS_SCALES_YOUNG_S / SCALES_WEEK_S / 1e4)
+
+/* Others whose number in the row is at least this. Workers of the same known rack do not count: what a rack shares is no
+ * structure of the job. Nor do workers that became slow later. */
+static double
+scales_others(const struct ls_scales *s, const uint32_t *list, size_t m, size_t slot,
+	double least, const float *row)
+{
+	uint32_t rack = s->rack == NULL ? UINT32_MAX : s->rack[slot];
+	size_t others = 0;
+
+	for (size_t i = 0; i < m; i++)
+		others += list[i] != slot && (double)row[list[i]] >= least &&
+			(rack == UINT32_MAX || s->rack[list[i]] != rack) &&
+			(s->named[list[i]] == 0 ||
+				(s->named[list[i]] & LS_SCALES_BORN) != 0);
+	return (double)others;
+}
+
+/* Have so many workers of other groups shown this excess, one by one, that some of a group may show it by chance? */
+static bool
+scales_is_chance(const struct ls_scales *s, unsigned length, size_t slot, bool jump,
+	double excess)
+{
+	const float *shown = ls_scales_shown(s->members, length, jump, 0);
+	uint32_t all = s->start[s->count], from = s->start[slot],
+		 to = s->start[slot + 1];
+	uint32_t enough = (all - (to - from)) / LS_SIXTEENTH, n = 0;
+
+	enough = enough > 1 ? enough : 1;
+	for (uint32_t k = 0; k < all && n < enough; k++)
+		n += (k < from || k >= to) &&
+			(double)shown[s->sorted[k]] >= LS_EXPLAINS * excess;
+	return n >= enough;
+}
+
+/* Have so many others shown this excess that it is usual here? */
+static bool
+scales_is_usual(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t slot, bool jump, double excess)
+{
+	return (s->members != NULL &&
+		       scales_is_chance(s, length, slot, jump, excess)) ||
+		scales_others(s, list, m, slot, LS_EXPLAINS * excess,
+			ls_scales_shown(s, length, jump, 0)) >=
+		fmax(2, floor((double)(m - 1) / LS_SIXTEENTH));
+}
+
+/* Are so many others half as slow now that this is the structure of the job? */
+static bool
+scales_is_structure(const struct ls_scales *s, const uint32_t *list, size_t m,
+	size_t slot, double excess, unsigned row)
+{
+	return scales_others(s, list, m, slot, excess * LS_HALF,
+		       ls_scales_row(s, row)) +
+		1 >=
+		fmax((double)m / LS_SIXTEENTH,
+			fmin(LS_MANY, LS_QUARTER * (double)m + 1));
+}
+
+bool
+ls_scales_is_long(const struct ls_scales *s, unsigned length, double seconds)
+{
+	return ((double)(1ull << length) + 0.5) * s->unit_data * LS_SCALES_DATUM *
+		s->step_s >=
+		seconds;
+}
+
+/* Is the window too short for this excess, while the job is young? */
+static bool
+scales_is_hasty(const struct ls_scales *s, unsigned length, double excess)
+{
+	double patience_s = s->patience_s > 0 ? s->patience_s : LS_SCALES_PATIENCE_S;
+
+	if (ls_scales_is_pair(s))
+		excess *= 2; /* the other of two is as much below the median of all */
+
+	return s->seen_s < LS_SCALES_YOUNG_S &&
+		!ls_scales_is_long(s, length,
+			patience_s * fmin(1, LS_VISIBLE / excess));
+}
+
+/* May an excess count: is it not what others have shown, does it last, and long enough? */
+static bool
+scales_counts(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t slot, bool jump, double excess)
+{
+	double usual = jump ? ls_scales_said(s, LS_SCALES_LAST, slot)
+			    : ls_scales_said(s, LS_SCALES_NOW, slot) - excess;
+
+	return !scales_is_hasty(s, length, excess) &&
+		!scales_is_usual(s, length, list, m, slot, jump, excess) &&
+		ls_scales_said(s, LS_SCALES_LEAST, slot) >= usual + LS_HALF * excess;
+}
+
+/*
+ * One error rate for a look at one worker. Looks go on as long as a job does: when it has seen a host-week,
+ * they err less often, in proportion to its age, so that errors add up to the logarithm of it.
+ */
+static double
+scales_tail(const struct ls_scales *s)
+{
+	return LS_SCALES_TAIL / (double)s->count * fmin(1, SCALES_WEEK_S / s->seen_s);
+}
+
+/* Is a distance from the peers' middle beyond what they vary by, in time and now? */
+static bool
+scales_is_beyond(const struct ls_scales *s, const struct ls_scales_middle *now,
+	const struct ls_scales_spread *in_time, double far)
+{
+	double sigma = in_time->sigma, among;
+
+	if (!(now->n > 0 && sigma >= 0))
+		return false;
+	among = sqrt((now->square + LS_PRIOR * sigma * sigma) / (now->n + LS_PRIOR));
+	far /= fmax(fmax(sigma, among), LS_SCALES_FLOOR);
+	return far > LS_SIGMAS &&
+		ls_stats_student(far,
+			(unsigned)fmax(fmin(in_time->windows, in_time->freedom), 3)) <
+		scales_tail(s);
+}
+
+double
+ls_scales_least(const struct ls_scales *s, size_t slot)
+{
+	bool named = false;
+
+	for (uint32_t k = s->members == NULL ? 0 : s->start[slot];
+		s->members != NULL && k < s->start[slot + 1]; k++)
+		named = named || s->members->named[s->sorted[k]] != 0;
+	return LS_LEAST * LS_QUARTER * (named ? LS_HALF : 1);
+}
+
+/*
+ * Does a worker take longer than before, beyond what its peers vary by, and itself? What it varies by itself
+ * counts as many samples as it has windows, and none says more than three of its peers' deviations. Of who was named
+ * before nobody knows how much of that is the fault.
+ */
+static bool
+scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, size_t m,
+	size_t slot, const struct ls_scales_peers *p, bool jump)
+{
+	const struct ls_scales_middle *now = jump ? &p->jump : &p->change;
+	struct ls_scales_spread in_time = jump ? p->jumps : p->in_time;
+	double rise = ls_scales_said(s, jump ? LS_SCALES_JUMP : LS_SCALES_CHANGE, slot),
+	       common[LS_SCALES_PAST];
+	struct ls_scales_sums own;
+
+	if (!(rise > ls_scales_least(s, slot)) ||
+		!scales_is_beyond(s, now, &in_time, rise - now->middle) ||
+		!scales_counts(s, length, list, m, slot, jump, rise))
+		return false;
+	if (!isnan(ls_scales_said(s, LS_SCALES_TURNED, slot)) || ls_scales_is_pair(s))
+		return true;
+	ls_scales_common(s, length - jump, list, m, slot, jump, common);
+	own = ls_scales_sums(s, length - jump, slot, jump, 1 + jump,
+		LS_SIGMAS * in_time.sigma, common);
+	in_time.sigma *= sqrt(fmax(1,
+		(own.square / (in_time.sigma * in_time.sigma) * in_time.apart +
+			LS_ONSET_MIN) /
+			(own.n * in_time.apart + LS_ONSET_MIN)));
+	return scales_is_beyond(s, now, &in_time, rise - now->middle);
+}
+
+/*
+ * Has a worker been slow in all of this attempt: is its level, or what this has grown by since earlier attempts, beyond
+ * what its peers differ by for good, and beyond what windows vary by? The prior of the former counts as LS_PRIOR peers, so
+ * a worker more is Student's t with as many degrees of freedom as there are peers and these. Work that wanders asks
+ * the latter anew at each look, like a change; while there are few windows, with LS_SCALES_TAILS
+ * degrees of freedom at least.
+ */
+static bool
+scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t slot, const struct ls_scales_peers *p, bool since)
+{
+	const struct ls_scales_middle *now = since ? &p->since : &p->level;
+	struct ls_scales_spread in_time = p->in_time;
+	unsigned row = since ? LS_SCALES_SINCE : LS_SCALES_NOW;
+	double at = ls_scales_said(s, LS_SCALES_NOW, slot), among, far,
+	       before = (double)ls_scales_row(s, LS_SCALES_BEFORE + length)[slot],
+	       /* what it is slower by than before, but for noise, is a change */
+		excess = ls_scales_said(s, row, slot) -
+		fmax(at - before - LS_SIGMAS * p->in_time.sigma, 0),
+	       least = at - LS_HALF * excess,
+	       prior = since ? LS_HALF * LS_LEAST : LS_LEAST;
+
+	if (!(excess > 2 * prior) || !(least > 0) || before < least ||
+		(since && isnan(before)) ||
+		ls_scales_is_mixed(s, 1ull << length, slot) ||
+		s->units * s->unit_data * LS_SCALES_DATUM < LS_DETECT_WARM / 2)
+		return false;
+	in_time.sigma = fmax(in_time.sigma, 0);
+	in_time.windows = fmax(in_time.windows, LS_SCALES_TAILS * in_time.apart);
+	among = sqrt((now->square + LS_PRIOR * prior * prior) / (now->n + LS_PRIOR));
+	far = since ? excess - now->middle : excess;
+	return ls_stats_student(far / among, (unsigned)(now->n + LS_PRIOR)) <
+		SCALES_LEVELS / (double)s->count &&
+		scales_is_beyond(s, now, &in_time, far) &&
+		scales_counts(s, length, list, m, slot, false, excess) &&
+		!scales_is_structure(s, list, m, slot, excess, row);
+}
+
+unsigned
+ls_scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list,
+	size_t m, size_t slot, const struct ls_scales_peers *p)
+{
+	double jump = ls_scales_said(s, LS_SCALES_JUMP, slot);
+
+	if (scales_rises(s, length, list, m, slot, p, false))
+		return LS_SCALES_CHANGE;
+	if (ls_scales_said(s, LS_SCALES_NOW, slot) > LS_QUARTER * jump &&
+		p->jumps.windows >= LS_ONSET_MIN &&
+		scales_rises(s, length, list, m, slot, p, true))
+		return LS_SCALES_JUMP;
+	if (scales_is_born(s, length, list, m, slot, p, true))
+		return LS_SCALES_SINCE;
+	return scales_is_born(s, length, list, m, slot, p, false) ? LS_SCALES_NOW
+								  : LS_SCALES_ROWS;
+}
+
+bool
+ls_scales_is_over(const struct ls_scales *s, unsigned length, size_t slot,
+	const struct ls_scales_peers *p)
+{
+	bool longest = length == LS_SCALES_LENGTHS - 1;
+	double jump = ls_scales_said(s, LS_SCALES_JUMP, slot),
+	       excess = ls_scales_said(s, LS_SCALES_EXCESS, slot),
+	       was = ls_scales_said(s, LS_SCALES_BELOW, slot) + excess,
+	       drop = was - ls_scales_said(s, LS_SCALES_NOW, slot);
+
+	if (!(drop > LS_HALF * excess) ||
+		ls_scales_is_mixed(s, (1ull << length) << longest, slot))
+		return false;
+	return (longest &&
+		       was - ls_scales_said(s, LS_SCALES_LAST, slot) >
+			       LS_HALF * excess) ||
+		scales_is_beyond(s, &p->change, &p->in_time, drop + p->change.middle) ||
+		(p->jumps.windows >= LS_ONSET_MIN && -jump > LS_HALF * excess &&
+			scales_is_beyond(s, &p->jump, &p->jumps,
+				p->jump.middle - jump));
+}
+
+bool
+ls_scales_is_silent(const struct ls_scales *s)
+{
+	return !(s->patience_s > 0) && s->seen_s < LS_SCALES_YOUNG_S;
+}
