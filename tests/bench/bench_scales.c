@@ -7,6 +7,7 @@
  *   bench_scales [--runs N] [--hours H] [--seed N] [--tell] [--found] [--recorded FILE] [CASE]...
  *
  * A CASE is NOISE/HOSTS/FAULT[/SECONDS A STEP], as in bench_noise.py; without one, a short table.
+ * As in a job, each host is compared with the median of the others that are not named (residual/blame.h).
  * FAULT: `none`; `N%` of a step from the middle on, or up to 63 steps later; `N%-born` from the first step; `least` (below). NOISE, as a
  * ratio to the step time, with independent noise of 0.3 % beside it:
  *
@@ -42,6 +43,7 @@
  *             squares has the deviation sigma_n = sqrt(v / (g_0^2 + ... + g_(n-1)^2)), and a test that errs with LS_SCALES_TAIL /
  *             hosts at one look finds 95 % of the shifts d = (z_tail + 1.645) sigma_n. Independent noise: g_k = 1,
  *             sigma_n = s / sqrt(n). AR(1): g_0 = 1, later 1 - keep, v = s^2 (1 - keep^2): the first step tells most of it.
+ *             Only the difference from the n - 1 other hosts is seen: sigma_n times sqrt(1 + 1/(n - 1)).
  *             The a_j come from the covariances (Levinson-Durbin recursion, 64 of them). For recorded noise, which has
  *             longer tails than a Gaussian, it is the best linear test, and its error rate is not kept.
  *   ratio     least / possible
@@ -84,6 +86,7 @@ struct bench_job {
 	uint64_t step;
 	struct ls_blame_room room;
 	struct scales_host *host;
+	struct ls_cell *cell;
 	struct ls_blame *blame;
 	bool *ever; /* named */
 	unsigned culprit;
@@ -120,6 +123,7 @@ bench_close(struct bench_job *j)
 	ls_detect_fini(&j->detect);
 	ls_blame_fini(&j->room);
 	free(j->host);
+	free(j->cell);
 	free(j->blame);
 	free(j->ever);
 }
@@ -131,10 +135,11 @@ bench_open(struct bench_job *j, const struct bench_case *c)
 
 	*j = (struct bench_job){ .c = c,
 		.host = calloc(c->hosts, sizeof(*j->host)),
+		.cell = calloc(c->hosts, sizeof(*j->cell)),
 		.blame = calloc(c->hosts, sizeof(*j->blame)),
 		.ever = calloc(c->hosts, sizeof(*j->ever)) };
-	if (role == NULL || j->host == NULL || j->blame == NULL || j->ever == NULL ||
-		ls_scales_reserve(&j->scales, c->hosts) != 0 ||
+	if (role == NULL || j->host == NULL || j->cell == NULL || j->blame == NULL ||
+		j->ever == NULL || ls_scales_reserve(&j->scales, c->hosts) != 0 ||
 		ls_detect_reserve(&j->detect, c->hosts) != 0 ||
 		ls_blame_reserve(&j->room, c->hosts) != 0)
 		abort();
@@ -144,36 +149,47 @@ bench_open(struct bench_job *j, const struct bench_case *c)
 		scales_noise_begin(&c->noise, &j->host[i]);
 }
 
-/* Goes on by a step, in which the culprit is slower by excess. */
+/* Works for a step, in which the culprit is slower by excess; who is early waits for the last. */
 static void
-bench_step(struct bench_job *j, double excess)
+bench_work(struct bench_job *j, double excess)
 {
 	const struct bench_case *c = j->c;
-	struct ls_blame_step totals = { .used = c->hosts, .last = SIZE_MAX };
-	double ratio = 0, first = 0, second = 0;
+	double ratio = 0;
+	float longest_s = 0;
 
 	for (unsigned i = 0; i < c->hosts; i++) {
 		if (c->noise.kind != SCALES_RACKS || i % RACK == 0)
 			ratio = scales_noise_next(&c->noise, &j->host[i]);
-		j->blame[i].wait_s = c->step_s *
-			(ratio +
+		j->cell[i].own_s = (float)(c->step_s *
+			(1 + ratio +
 				(c->noise.kind == SCALES_RECORDED
 						? 0
 						: SCALES_NOISE_BESIDE *
 							scales_noise_gauss()) +
-				(i == j->culprit ? excess : 0));
-		j->blame[i].own_s = j->blame[i].wait_s;
-		j->blame[i].late_s = j->blame[i].exit_s = NAN;
-		second = fmax(second, fmin(first, j->blame[i].wait_s));
-		first = fmax(first, j->blame[i].wait_s);
+				(i == j->culprit ? excess : 0)));
+		longest_s = fmaxf(longest_s, j->cell[i].own_s);
 	}
+	for (unsigned i = 0; i < c->hosts; i++) {
+		j->cell[i].present = j->cell[i].has_wait = true;
+		j->cell[i].duration_s = longest_s;
+		j->cell[i].wait_s = longest_s - j->cell[i].own_s;
+	}
+}
+
+/* Goes on by a step, as judge.c does. */
+static void
+bench_step(struct bench_job *j, double excess)
+{
+	const struct bench_case *c = j->c;
+	struct ls_blame_step totals;
+
+	bench_work(j, excess);
+	ls_blame_judge(&j->room, j->cell, c->hosts, false, j->scales.named, j->blame,
+		&totals);
 	ls_scales_step(&j->scales, j->blame, c->hosts, false, c->step_s, PATIENCE_S,
 		&j->room);
 	if (!j->finds)
 		return;
-	totals.duration_s = totals.mean_s = c->step_s + first;
-	totals.gap_s = first - second;
-	totals.net = (struct ls_blame_net){ NAN, NAN, NAN };
 	j->detect.scales = &j->scales;
 	j->detect.asked = !ls_scales_is_silent(&j->scales);
 	ls_detect_step(&j->detect, j->step,
@@ -356,8 +372,8 @@ bench_possible(const struct bench_case *c, unsigned steps)
 		shift += k <= ORDER ? a[k] : 0;
 		told += shift * shift / v;
 	}
-	return (bench_deviations(LS_SCALES_TAIL / c->hosts) + bench_deviations(0.05)) /
-		sqrt(told);
+	return (bench_deviations(LS_SCALES_TAIL / c->hosts) + bench_deviations(0.05)) *
+		sqrt((1 + 1.0 / (c->hosts - 1)) / told);
 }
 
 /* Reads NOISE/HOSTS/FAULT[/SECONDS]. */
@@ -370,7 +386,7 @@ bench_parse(const char *text, const struct scales_records *recorded,
 	*c = (struct bench_case){ .step_s = 0.4 };
 	if (sscanf(text, "%31[^/]/%u/%15[^/]/%lf", noise, &c->hosts, fault,
 		    &c->step_s) < 3 ||
-		c->hosts < 1 || c->hosts > LS_WORKERS_MAX || !(c->step_s > 0))
+		c->hosts < 2 || c->hosts > LS_WORKERS_MAX || !(c->step_s > 0))
 		return false;
 	c->born = strstr(fault, "-born") != NULL;
 	c->least = strcmp(fault, "least") == 0;
