@@ -6,7 +6,8 @@
  *
  *   bench_scales [--runs N] [--hours H] [--seed N] [--tell] [--found] [--recorded FILE] [CASE]...
  *
- * A CASE is NOISE/HOSTS/FAULT[/SECONDS A STEP], as in bench_noise.py; without one, a short table.
+ * A CASE is NOISE/HOSTS/FAULT[/SECONDS A STEP[/GROUPS]], as in bench_noise.py; without one, a short table.
+ * As in a job, each host is compared with the median of the others that are not named (residual/blame.h).
  * FAULT: `none`; `N%` of a step from the middle on, or up to 63 steps later; `N%-born` from the first step; `least` (below). NOISE, as a
  * ratio to the step time, with independent noise of 0.3 % beside it:
  *
@@ -21,6 +22,10 @@
  *   recorded-L   residuals of recorded workers, from FILE: a line of numbers for each (residuals.py). A host
  *                replays one of them, drawn at random, in blocks of L steps on average (stationary bootstrap: a
  *                block begins anywhere, a series goes on from its end to its begin). Nothing is beside it.
+ *
+ * GROUPS: `racks-N`, racks of N hosts, or `slices-N`, N slices, judged after each step, as in a job. A second line of a row counts
+ * healthy groups, also a week and 10,000 hosts. A group counts when it is named, and one of its members is named or found; a host,
+ * unless its group is named by then. The culprit is a whole group: if its single members are named first, that is not counted.
  *
  * Columns: runs; host-weeks; healthy hosts named for 2 % of a step or more, which would be a warning; the same a week and
  * 10,000 hosts, with the upper end of its one-sided 95 % interval (Poisson; hosts of one run count as independent); both
@@ -40,8 +45,9 @@
  *             from those before, w_k = sum over j of a_j r_(k-j), a_0 = 1, of variance v. A shift d from the onset
  *             on shifts the k-th of them by d g_k, g_k = a_0 + ... + a_k. They are independent, so generalised least
  *             squares has the deviation sigma_n = sqrt(v / (g_0^2 + ... + g_(n-1)^2)), and a test that errs with LS_SCALES_TAIL /
- *             hosts at one look finds 95 % of the shifts d = (z_tail + 1.645) sigma_n. Independent noise: g_k = 1,
+ *             (hosts, or groups) at one look finds 95 % of the shifts d = (z_tail + 1.645) sigma_n. Independent noise: g_k = 1,
  *             sigma_n = s / sqrt(n). AR(1): g_0 = 1, later 1 - keep, v = s^2 (1 - keep^2): the first step tells most of it.
+ *             Only the difference from the other hosts is seen: for a fault of m of n hosts, sigma_n times sqrt(1/m + 1/(n - m)).
  *             The a_j come from the covariances (Levinson-Durbin recursion, 64 of them). For recorded noise, which has
  *             longer tails than a Gaussian, it is the best linear test, and its error rate is not kept.
  *   ratio     least / possible
@@ -71,22 +77,25 @@ enum {
 struct bench_case {
 	struct scales_noise noise;
 	unsigned hosts;
-	double excess; /* of host 0; 0 = healthy */
-	bool born, least;
+	unsigned members, groups; /* hosts of a group; 1 and 0: there are no groups */
+	double excess; /* of host 0, or group 0; 0 = healthy */
+	bool born, least, racks;
 	double step_s;
 };
 
 struct bench_job {
 	const struct bench_case *c;
-	struct ls_scales scales;
+	struct ls_scales scales, groups;
 	struct ls_detect detect;
 	bool finds; /* detect is asked, too */
 	uint64_t step;
-	struct ls_blame_room room;
+	struct ls_blame_room room, parted; /* hosts by role, and by group */
+	uint32_t *group; /* of each host; without groups, its own number */
 	struct scales_host *host;
+	struct ls_cell *cell;
 	struct ls_blame *blame;
-	bool *ever; /* named */
-	unsigned culprit;
+	bool *ever; /* named: groups, then hosts */
+	unsigned culprit; /* group */
 };
 
 struct bench_options {
@@ -94,8 +103,9 @@ struct bench_options {
 };
 
 struct bench_sum {
-	unsigned found, healthy,
-		warned; /* of the healthy ones by a finding of warning */
+	unsigned found;
+	/* of hosts, and of groups: healthy ones, and those of them that a warning names */
+	unsigned healthy[2], warned[2];
 	double *delay; /* steps; of each run that is found */
 };
 
@@ -117,9 +127,13 @@ static void
 bench_close(struct bench_job *j)
 {
 	ls_scales_fini(&j->scales);
+	ls_scales_fini(&j->groups);
 	ls_detect_fini(&j->detect);
 	ls_blame_fini(&j->room);
+	ls_blame_fini(&j->parted);
+	free(j->group);
 	free(j->host);
+	free(j->cell);
 	free(j->blame);
 	free(j->ever);
 }
@@ -127,59 +141,105 @@ bench_close(struct bench_job *j)
 static void
 bench_open(struct bench_job *j, const struct bench_case *c)
 {
-	uint32_t *role = calloc(c->hosts, sizeof(*role));
-
 	*j = (struct bench_job){ .c = c,
+		.group = calloc(c->hosts, sizeof(*j->group)),
 		.host = calloc(c->hosts, sizeof(*j->host)),
+		.cell = calloc(c->hosts, sizeof(*j->cell)),
 		.blame = calloc(c->hosts, sizeof(*j->blame)),
-		.ever = calloc(c->hosts, sizeof(*j->ever)) };
-	if (role == NULL || j->host == NULL || j->blame == NULL || j->ever == NULL ||
+		.ever = calloc(c->groups + c->hosts, sizeof(*j->ever)) };
+	if (j->group == NULL || j->host == NULL || j->cell == NULL ||
+		j->blame == NULL || j->ever == NULL ||
 		ls_scales_reserve(&j->scales, c->hosts) != 0 ||
+		ls_scales_reserve(&j->groups, c->groups) != 0 ||
 		ls_detect_reserve(&j->detect, c->hosts) != 0 ||
-		ls_blame_reserve(&j->room, c->hosts) != 0)
+		ls_blame_reserve(&j->room, c->hosts) != 0 ||
+		ls_blame_reserve(&j->parted, c->hosts) != 0)
 		abort();
-	ls_blame_group(&j->room, role, 1, c->hosts);
-	free(role);
-	for (unsigned i = 0; i < c->hosts; i++)
+	ls_blame_group(&j->room, j->group, 1, c->hosts); /* all of one role */
+	for (unsigned i = 0; i < c->hosts; i++) {
+		j->group[i] = i / c->members;
 		scales_noise_begin(&c->noise, &j->host[i]);
+	}
+	ls_blame_group(&j->parted, j->group, c->groups, c->hosts);
 }
 
-/* Goes on by a step, in which the culprit is slower by excess. */
+/* Works for a step, in which the culprit is slower by excess; who is early waits for the last. */
 static void
-bench_step(struct bench_job *j, double excess)
+bench_work(struct bench_job *j, double excess)
 {
 	const struct bench_case *c = j->c;
-	struct ls_blame_step totals = { .used = c->hosts, .last = SIZE_MAX };
-	double ratio = 0, first = 0, second = 0;
+	double ratio = 0;
+	float longest_s = 0;
 
 	for (unsigned i = 0; i < c->hosts; i++) {
 		if (c->noise.kind != SCALES_RACKS || i % RACK == 0)
 			ratio = scales_noise_next(&c->noise, &j->host[i]);
-		j->blame[i].wait_s = c->step_s *
-			(ratio +
+		j->cell[i].own_s = (float)(c->step_s *
+			(1 + ratio +
 				(c->noise.kind == SCALES_RECORDED
 						? 0
 						: SCALES_NOISE_BESIDE *
 							scales_noise_gauss()) +
-				(i == j->culprit ? excess : 0));
-		j->blame[i].own_s = j->blame[i].wait_s;
-		j->blame[i].late_s = j->blame[i].exit_s = NAN;
-		second = fmax(second, fmin(first, j->blame[i].wait_s));
-		first = fmax(first, j->blame[i].wait_s);
+				(j->group[i] == j->culprit ? excess : 0)));
+		longest_s = fmaxf(longest_s, j->cell[i].own_s);
 	}
+	for (unsigned i = 0; i < c->hosts; i++) {
+		j->cell[i].present = j->cell[i].has_wait = true;
+		j->cell[i].duration_s = longest_s;
+		j->cell[i].wait_s = longest_s - j->cell[i].own_s;
+	}
+}
+
+/* Goes on by a step, as judge.c does. */
+static void
+bench_step(struct bench_job *j, double excess)
+{
+	const struct bench_case *c = j->c;
+	struct ls_blame_step totals;
+
+	bench_work(j, excess);
+	ls_blame_judge(&j->room, j->cell, c->hosts, false, j->scales.named, j->blame,
+		&totals);
+	j->scales.rack = c->racks ? j->group : NULL;
 	ls_scales_step(&j->scales, j->blame, c->hosts, false, c->step_s, PATIENCE_S,
 		&j->room);
+	if (c->groups > 0)
+		ls_scales_groups(&j->groups, &j->scales, j->group, j->parted.sorted,
+			j->parted.start,
+			&(struct ls_blame_room){ .sorted = j->room.sorted,
+				.start = (uint32_t[]){ 0, c->groups },
+				.role_count = 1 });
 	if (!j->finds)
 		return;
-	totals.duration_s = totals.mean_s = c->step_s + first;
-	totals.gap_s = first - second;
-	totals.net = (struct ls_blame_net){ NAN, NAN, NAN };
 	j->detect.scales = &j->scales;
 	j->detect.asked = !ls_scales_is_silent(&j->scales);
 	ls_detect_step(&j->detect, j->step,
 		(int64_t)((double)j->step * c->step_s * 1e6), false, j->blame, c->hosts,
 		&totals);
 	j->step++;
+}
+
+/* Is it named, or found: a group, or by numbers after those of groups, a host? */
+static bool
+bench_tells(const struct bench_job *j, unsigned i)
+{
+	unsigned groups = j->c->groups;
+	bool told = false;
+
+	if (i >= groups)
+		return j->finds
+			? ls_detect_found(j->detect.worker[i - groups].channel) != 0
+			: j->scales.named[i - groups] != 0;
+	for (uint32_t k = j->parted.start[i]; k < j->parted.start[i + 1]; k++)
+		told |= bench_tells(j, groups + j->parted.sorted[k]);
+	return told && j->groups.named[i] != 0;
+}
+
+/* The group of a host by its number, or a group itself. */
+static unsigned
+bench_group(const struct bench_job *j, unsigned i)
+{
+	return i < j->c->groups ? i : j->group[i - j->c->groups];
 }
 
 static void
@@ -197,28 +257,29 @@ bench_run(const struct bench_case *c, unsigned steps, const struct bench_options
 	j.finds = o->found;
 	for (unsigned k = 0; k < steps; k++) {
 		bench_step(&j, k >= onset ? c->excess : 0);
-		for (unsigned i = 0; i < c->hosts; i++) {
-			bool fault = i == 0 && c->excess > 0 && k >= onset;
+		for (unsigned i = 0; i < c->groups + c->hosts; i++) {
+			bool group = i < c->groups;
+			const struct ls_scales *s = group ? &j.groups : &j.scales;
+			unsigned of = bench_group(&j, i),
+				 slot = group ? i : i - c->groups;
+			double told = ls_scales_said(s, LS_SCALES_EXCESS, slot);
 
-			if (j.ever[i] ||
-				!(o->found ? ls_detect_found(j.detect.worker[i].channel)
-					   : j.scales.named[i]))
+			if (j.ever[i] || !bench_tells(&j, i))
 				continue;
 			j.ever[i] = true;
+			if (!group && c->groups > 0 && j.groups.named[of] != 0)
+				continue;
 			if (o->tell)
 				fprintf(stderr,
-					"host %u step %u lengths %04x excess %.4f\n", i,
-					k, j.scales.named[i],
-					ls_scales_said(&j.scales, LS_SCALES_EXCESS, i));
-			if (fault)
+					"%s %u step %u lengths %04x excess %.4f\n",
+					group ? "group" : "host", slot, k,
+					s->named[slot], told);
+			if (of != 0 || !(c->excess > 0) || k < onset) {
+				sum->healthy[group]++;
+				sum->warned[group] += told >= LS_SEVERITY_WARNING_RATIO;
+				missed |= isnan(at);
+			} else if (group == (c->groups > 0))
 				at = k - onset;
-			else {
-				sum->healthy++;
-				sum->warned +=
-					ls_scales_said(&j.scales, LS_SCALES_EXCESS,
-						i) >= LS_SEVERITY_WARNING_RATIO;
-			}
-			missed |= !fault && isnan(at);
 		}
 	}
 	if (!isnan(at) && !missed)
@@ -226,30 +287,42 @@ bench_run(const struct bench_case *c, unsigned steps, const struct bench_options
 	bench_close(&j);
 }
 
+/* What `from` knows, into the room of another of the same count. */
+static void
+bench_copy(struct ls_scales *to, const struct ls_scales *from)
+{
+	struct ls_scales own = *to;
+
+	*to = *from;
+	to->row = own.row;
+	to->named = own.named;
+	to->scratch = own.scratch;
+	if (from->count == 0)
+		return;
+	memcpy(own.row, from->row, LS_SCALES_ROWS * own.capacity * sizeof(*own.row));
+	memcpy(own.named, from->named, own.count * sizeof(*own.named));
+}
+
 /* Is the culprit named first, if it becomes slower by excess? With the same noise each time. */
 static bool
 bench_is_named(const struct bench_job *from, struct bench_job *j, uint64_t seed,
 	double excess, unsigned steps)
 {
-	struct ls_scales own = j->scales;
-	unsigned hosts = from->c->hosts;
+	unsigned all = from->c->groups + from->c->hosts;
 	bool found = false, other = false;
 
-	j->scales = from->scales;
-	j->scales.row = own.row;
-	j->scales.named = own.named;
-	j->scales.scratch = own.scratch;
-	memcpy(own.row, from->scales.row,
-		LS_SCALES_ROWS * own.capacity * sizeof(*own.row));
-	memcpy(own.named, from->scales.named, hosts * sizeof(*own.named));
-	memcpy(j->host, from->host, hosts * sizeof(*j->host));
+	bench_copy(&j->scales, &from->scales);
+	bench_copy(&j->groups, &from->groups);
+	memcpy(j->host, from->host, from->c->hosts * sizeof(*j->host));
 	j->culprit = from->culprit;
 	scales_noise_seed(seed);
 	for (unsigned k = 0; k < steps && !found && !other; k++) {
 		bench_step(j, excess);
-		for (unsigned i = 0; i < hosts; i++)
-			if (own.named[i] != 0 && from->scales.named[i] == 0)
-				*(i == j->culprit ? &found : &other) = true;
+		for (unsigned i = 0; i < all; i++)
+			if (bench_tells(j, i) && !bench_tells(from, i)) {
+				found |= i == j->culprit;
+				other |= bench_group(j, i) != j->culprit;
+			}
 	}
 	return found && !other;
 }
@@ -279,7 +352,8 @@ bench_bisect(const struct bench_job *from, struct bench_job *j, uint64_t seed,
 static double
 bench_least(const struct bench_case *c, unsigned trials, uint64_t seed, unsigned steps)
 {
-	unsigned most = trials / 20 + 1, warm = LS_SCALES_PAST * steps;
+	unsigned most = trials / 20 + 1, warm = LS_SCALES_PAST * steps,
+		 culprits = c->groups > 0 ? c->groups : c->hosts;
 	double *need = calloc(most + 1, sizeof(*need)), least;
 	struct bench_job from = { 0 }, j;
 
@@ -305,8 +379,8 @@ bench_least(const struct bench_case *c, unsigned trials, uint64_t seed, unsigned
 			bench_step(&from, 0);
 		from.scales.seen_s = LS_SCALES_YOUNG_S;
 		do
-			from.culprit = (unsigned)(scales_noise_uniform() * c->hosts);
-		while (from.scales.named[from.culprit] != 0);
+			from.culprit = (unsigned)(scales_noise_uniform() * culprits);
+		while (bench_tells(&from, from.culprit));
 		if (bench_is_named(&from, &j, ~own, need[most - 1], steps))
 			continue; /* it needs no more than those that are kept */
 		need[most] = bench_bisect(&from, &j, ~own, need[most - 1], steps);
@@ -337,7 +411,9 @@ bench_deviations(double tail)
 static double
 bench_possible(const struct bench_case *c, unsigned steps)
 {
-	double gamma[ORDER + 1], a[ORDER + 1] = { 1 }, v, shift = 0, told = 0;
+	double gamma[ORDER + 1],
+		a[ORDER + 1] = { 1 }, v, shift = 0, told = 0,
+			  culprits = c->groups > 0 ? c->groups : c->hosts;
 
 	for (unsigned k = 0; k <= ORDER; k++)
 		gamma[k] = scales_noise_covariance(&c->noise, k);
@@ -356,21 +432,37 @@ bench_possible(const struct bench_case *c, unsigned steps)
 		shift += k <= ORDER ? a[k] : 0;
 		told += shift * shift / v;
 	}
-	return (bench_deviations(LS_SCALES_TAIL / c->hosts) + bench_deviations(0.05)) /
-		sqrt(told);
+	return (bench_deviations(LS_SCALES_TAIL / culprits) + bench_deviations(0.05)) *
+		sqrt((1.0 / c->members + 1.0 / (c->hosts - c->members)) / told);
 }
 
-/* Reads NOISE/HOSTS/FAULT[/SECONDS]. */
+/* Reads racks-N or slices-N. */
+static bool
+bench_parse_groups(const char *text, struct bench_case *c)
+{
+	unsigned n;
+
+	c->racks = sscanf(text, "racks-%u", &n) == 1;
+	if ((!c->racks && sscanf(text, "slices-%u", &n) != 1) || n < 2 || n >= c->hosts)
+		return false;
+	c->members = c->racks ? n : (c->hosts + n - 1) / n;
+	c->groups = (c->hosts + c->members - 1) / c->members;
+	return true;
+}
+
+/* Reads NOISE/HOSTS/FAULT[/SECONDS[/GROUPS]]. */
 static bool
 bench_parse(const char *text, const struct scales_records *recorded,
 	struct bench_case *c)
 {
-	char noise[32], fault[16];
+	char noise[32], fault[16], groups[16];
+	int n;
 
-	*c = (struct bench_case){ .step_s = 0.4 };
-	if (sscanf(text, "%31[^/]/%u/%15[^/]/%lf", noise, &c->hosts, fault,
-		    &c->step_s) < 3 ||
-		c->hosts < 1 || c->hosts > LS_WORKERS_MAX || !(c->step_s > 0))
+	*c = (struct bench_case){ .step_s = 0.4, .members = 1 };
+	n = sscanf(text, "%31[^/]/%u/%15[^/]/%lf/%15s", noise, &c->hosts, fault,
+		&c->step_s, groups);
+	if (n < 3 || c->hosts < 2 || c->hosts > LS_WORKERS_MAX || !(c->step_s > 0) ||
+		(n == 5 && !bench_parse_groups(groups, c)))
 		return false;
 	c->born = strstr(fault, "-born") != NULL;
 	c->least = strcmp(fault, "least") == 0;
@@ -424,19 +516,19 @@ bench_row(const char *text, const struct bench_case *c, unsigned runs, double ho
 		bench_run(c, (unsigned)(hours * 3600 / c->step_s), o, &sum);
 	}
 	weeks = (double)runs * hours * 3600 / WEEK_S * c->hosts;
-	printf("| %s | %u | %.4g |", text, runs, weeks);
-	bench_print_rate(sum.warned, weeks);
-	bench_print_rate(sum.healthy - sum.warned, weeks);
-	if (c->excess > 0)
-		printf(" %u |", sum.found);
-	else
-		printf(" |");
 	qsort(sum.delay, sum.found, sizeof(*sum.delay), bench_compare);
-	if (sum.found > 0)
-		printf(" %.0f, %.0f |\n", sum.delay[sum.found / 2],
-			sum.delay[sum.found * 19 / 20]);
-	else
-		printf(" |\n");
+	for (unsigned g = 0; g <= (c->groups > 0); g++) {
+		printf("| %s%s | %u | %.4g |", text, g > 0 ? ", groups" : "", runs,
+			weeks);
+		bench_print_rate(sum.warned[g], weeks);
+		bench_print_rate(sum.healthy[g] - sum.warned[g], weeks);
+		if (sum.found > 0)
+			printf(" %u | %.0f, %.0f |\n", sum.found,
+				sum.delay[sum.found / 2],
+				sum.delay[sum.found * 19 / 20]);
+		else
+			puts(c->excess > 0 ? " 0 | |" : " | |");
+	}
 	(void)fflush(stdout);
 	free(sum.delay);
 }
@@ -477,7 +569,7 @@ main(int argc, char **argv)
 			fprintf(stderr,
 				"usage: bench_scales [--runs N] [--hours H] "
 				"[--seed N] [--tell] [--found] [--recorded FILE] "
-				"[NOISE/HOSTS/FAULT[/SECONDS]]...\n");
+				"[NOISE/HOSTS/FAULT[/SECONDS[/racks-N|/slices-N]]]...\n");
 			return 2;
 		}
 	}
@@ -493,7 +585,7 @@ main(int argc, char **argv)
 		if (!bench_parse(cases[k], &recorded, &c) ||
 			hours * 3600 / c.step_s > 1e9) {
 			fprintf(stderr,
-				"bench_scales: not NOISE/HOSTS/FAULT[/SECONDS]%s: %s\n",
+				"bench_scales: not NOISE/HOSTS/FAULT[/SECONDS[/GROUPS]]%s: %s\n",
 				recorded.n > 0 ? "" : ", or no --recorded FILE",
 				cases[k]);
 			r = 2;
