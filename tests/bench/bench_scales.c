@@ -204,7 +204,7 @@ bench_step(struct bench_job *j, double excess)
 	ls_scales_step(&j->scales, j->blame, c->hosts, false, c->step_s, PATIENCE_S,
 		&j->room);
 	if (c->groups > 0)
-		ls_scales_groups(&j->groups, &j->scales, j->group, j->parted.sorted,
+		ls_scales_groups(&j->groups, &j->scales, j->parted.sorted,
 			j->parted.start,
 			&(struct ls_blame_room){ .sorted = j->room.sorted,
 				.start = (uint32_t[]){ 0, c->groups },
