@@ -241,13 +241,13 @@ scales_means(struct ls_scales *s, unsigned length, bool between)
 	}
 }
 
-/* Do most members of a group show half of its excess over this length, each by itself? */
+/* Do most members of a group show half of its excess over this length, each by itself, and not by chance? */
 static bool
 scales_is_most(struct ls_scales *s, unsigned length, unsigned row, size_t slot)
 {
 	const float *of = ls_scales_row(s->members, row);
 	double least = LS_HALF * ls_scales_said(s, row, slot);
-	size_t members = 0, late = 0;
+	unsigned members = 0, late = 0;
 
 	if (s->members_length != length)
 		scales_means(s->members, length, false);
@@ -256,7 +256,9 @@ scales_is_most(struct ls_scales *s, unsigned length, unsigned row, size_t slot)
 		members += isnan(of[s->sorted[k]]) ? 0 : 1;
 		late += (double)of[s->sorted[k]] > least;
 	}
-	return (double)late >= LS_MOST * (double)members;
+	return late >= LS_MOST * members &&
+		!ls_scales_is_chance(s, length, row == LS_SCALES_JUMP, slot, least,
+			members, late);
 }
 
 /* A group is named by these bits: so are its members that show half of its excess. */

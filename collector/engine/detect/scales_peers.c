@@ -271,3 +271,33 @@ ls_scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, si
 		fmax(p.jumps.sigma, LS_SCALES_FLOOR));
 	return p;
 }
+
+double
+ls_scales_rate(const struct ls_scales *s, unsigned length, bool jump, size_t slot,
+	double excess)
+{
+	const struct ls_scales *of = s->members;
+	uint32_t all = s->start[s->count];
+	double v[SCALES_SAMPLE], looked = 0, shown = 0;
+	unsigned k = length - jump;
+
+	while (k > 1 && ls_scales_past(of, k) < LS_ONSET_MIN)
+		k--;
+	for (uint64_t back = 1; back + jump <= ls_scales_past(of, k); back++) {
+		double middle;
+		size_t n = 0;
+
+		for (size_t i = 0; i < all; i += scales_stride(all)) {
+			bool own = i >= s->start[slot] && i < s->start[slot + 1];
+
+			v[n] = scales_varied(of, k, s->sorted[i], jump, back);
+			n += !own && !isnan(v[n]) &&
+				ls_scales_is_peer(of, k, s->sorted[i], LS_SCALES_NONE);
+		}
+		middle = ls_stats_median(v, n);
+		for (size_t i = 0; i < n; i++)
+			shown += v[i] - middle >= excess;
+		looked += (double)n;
+	}
+	return (shown + 1) / (looked + 1);
+}

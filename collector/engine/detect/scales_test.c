@@ -29,32 +29,13 @@ scales_others(const struct ls_scales *s, const uint32_t *list, size_t m, size_t 
 	return (double)others;
 }
 
-/* Have so many workers of other groups shown this excess, one by one, that some of a group may show it by chance? */
-static bool
-scales_is_chance(const struct ls_scales *s, unsigned length, size_t slot, bool jump,
-	double excess)
-{
-	const float *shown = ls_scales_shown(s->members, length, jump, 0);
-	uint32_t all = s->start[s->count], from = s->start[slot],
-		 to = s->start[slot + 1];
-	uint32_t enough = (all - (to - from)) / LS_SIXTEENTH, n = 0;
-
-	enough = enough > 1 ? enough : 1;
-	for (uint32_t k = 0; k < all && n < enough; k++)
-		n += (k < from || k >= to) &&
-			(double)shown[s->sorted[k]] >= LS_EXPLAINS * excess;
-	return n >= enough;
-}
-
 /* Have so many others shown this excess that it is usual here? */
 static bool
 scales_is_usual(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t slot, bool jump, double excess)
 {
-	return (s->members != NULL &&
-		       scales_is_chance(s, length, slot, jump, excess)) ||
-		scales_others(s, list, m, slot, LS_EXPLAINS * excess,
-			ls_scales_shown(s, length, jump, 0)) >=
+	return scales_others(s, list, m, slot, LS_EXPLAINS * excess,
+		       ls_scales_shown(s, length, jump, 0)) >=
 		fmax(2, floor((double)(m - 1) / LS_SIXTEENTH));
 }
 
@@ -113,6 +94,14 @@ static double
 scales_tail(const struct ls_scales *s)
 {
 	return LS_SCALES_TAIL / (double)s->count * fmin(1, SCALES_WEEK_S / s->seen_s);
+}
+
+bool
+ls_scales_is_chance(const struct ls_scales *s, unsigned length, bool jump, size_t slot,
+	double excess, unsigned members, unsigned late)
+{
+	return ls_stats_binomial(members, late,
+		       ls_scales_rate(s, length, jump, slot, excess)) >= scales_tail(s);
 }
 
 /* Is a distance from the peers' middle beyond what they vary by, in time and now? */

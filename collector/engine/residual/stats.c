@@ -176,3 +176,19 @@ ls_stats_student(double t, unsigned freedom)
 	sum *= sin(angle);
 	return 0.5 - 0.5 * (odd ? (angle + sum) * M_2_PI : sum);
 }
+
+double
+ls_stats_binomial(unsigned n, unsigned k, double each)
+{
+	double term, sum = 0;
+
+	if (!(each < 1) || k == 0)
+		return 1;
+	term = exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0) +
+		k * log(each) + (n - k) * log1p(-each));
+	for (; k <= n; k++) {
+		sum += term;
+		term *= (n - k) / (k + 1.0) * each / (1 - each);
+	}
+	return sum;
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stats - order statistics, and the tail of Student's t.
+ * stats - order statistics, and tails of Student's t and of the binomial distribution.
  *
  * Owner:   pure functions; arrays belong to the caller.
  * Units:   those of the input.
@@ -107,5 +107,8 @@ ls_stats_clip(double x, double limit)
 
 /* Upper tail of Student's t with so many degrees of freedom, at least 1. */
 double ls_stats_student(double t, unsigned freedom);
+
+/* The probability that of n things, of which each happens with this one, k or more do. */
+double ls_stats_binomial(unsigned n, unsigned k, double each);
 
 #endif

@@ -203,3 +203,12 @@ LS_TEST(all, tail_is_that_of_the_table)
 	ck_assert_double_eq_tol(ls_stats_student(3.850, 20), 0.0005, 1e-6);
 	ck_assert_double_eq_tol(ls_stats_student(0, 7), 0.5, 1e-12);
 }
+
+LS_TEST(all, binomial_tail_counts_all_ways)
+{
+	ck_assert_double_eq_tol(ls_stats_binomial(4, 3, 0.5), 5.0 / 16, 1e-12);
+	ck_assert_double_eq_tol(ls_stats_binomial(4, 4, 0.1), 1e-4, 1e-12);
+	ck_assert_double_eq_tol(ls_stats_binomial(5000, 2400, 0.5), 0.998, 1e-3);
+	ck_assert_double_eq(ls_stats_binomial(3, 0, 0.2), 1);
+	ck_assert_double_eq(ls_stats_binomial(3, 2, 1), 1);
+}
