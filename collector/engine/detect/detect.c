@@ -247,22 +247,10 @@ detect_shift(struct ls_detect *d, size_t slot, const struct ls_blame *r, double 
 	}
 }
 
-/* Median of the workers' long-run noise: nobody is judged by less. */
-static double
-detect_sigma_floor(struct ls_detect *d)
-{
-	size_t known = 0;
-
-	for (size_t i = 0; i < d->count; i++)
-		if (d->worker[i].warm == LS_DETECT_WARM)
-			d->scratch[known++] = d->worker[i].sigma;
-	return known == 0 ? LS_DETECT_SIGMA_FLOOR : ls_stats_median(d->scratch, known);
-}
-
 /* What all workers of a step are measured by, as it was before the step: their order
  * must not matter. */
 struct detect_before {
-	double sigma_floor, inflation;
+	double inflation;
 	double suspect; /* C from which one is suspected */
 	bool calm; /* nothing was found */
 	bool teaches; /* the step is not in the baselines yet */
@@ -287,10 +275,7 @@ detect_before(struct ls_detect *d, uint64_t step)
 	bool teaches = step > d->taught_step;
 
 	d->taught_step = teaches ? step : d->taught_step;
-	if (d->floor <= 0 || d->judged % LS_LOOK == 0)
-		d->floor = detect_sigma_floor(d);
 	return (struct detect_before){
-		.sigma_floor = fmax(d->floor, d->spread),
 		.inflation = ls_detect_base_inflation(d),
 		.suspect = detect_suspect(d),
 		.calm = d->open == 0,
@@ -341,8 +326,7 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 		d->scratch[(*changes)++] = fabs(x - w->last_x);
 	w->last_x = x;
 	w->recent_s += (excess_s - w->recent_s) / LS_BLOCK;
-	sigma = fmax(w->sigma, before->sigma_floor);
-	sigma *= before->inflation;
+	sigma = fmax(w->sigma, d->spread) * before->inflation;
 	if (said) /* half of a shift that is known */
 		allowance = fmin(allowance,
 			ls_scales_said(d->scales, LS_SCALES_EXCESS, slot) / sigma *

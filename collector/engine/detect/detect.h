@@ -213,8 +213,6 @@ struct ls_detect {
 	double step_s, before_s; /* medians of recent and slow */
 	/* stalls of workers, and steps times workers in which they could */
 	double stall_hits, stall_steps;
-	/* nobody's noise counts for less; followed every few steps */
-	double floor;
 	/* how much residuals of all change from step to step now, as a sigma */
 	double spread;
 	struct ls_detect_net *net; /* what joins all, then each slice */

@@ -133,9 +133,6 @@ struct ls_finding {
 	uint32_t workers, workers_used, hosts;
 	double clock_err_s; /* NaN = not known */
 
-	/* as of the last look at it, if stalls hold it up; hits 0: none */
-	struct ls_episode stalls;
-
 	struct ls_evidence evidence[LS_EVIDENCE_MAX];
 	size_t evidence_count;
 	bool counters_ripe; /* counters are in it */

@@ -17,7 +17,6 @@
 #include "collector/engine/finding/judge_net.h"
 #include "collector/engine/finding/judge_slow.h"
 #include "collector/engine/finding/judge_stage.h"
-#include "collector/engine/detect/stall.h"
 #include "collector/engine/detect/reference.h"
 #include "collector/engine/residual/stats.h"
 
@@ -153,7 +152,6 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 	ls_findings_present(e, j, f, step);
 	f->slowest_ratio = g.slowest_ratio;
 	f->clock_err_s = g.clock_err_s;
-	f->stalls = f->detector == LS_DETECT_STALLS ? ch->ep : (struct ls_episode){ 0 };
 	if (!who.net)
 		ls_judge_group_members(e, j, who.at, f);
 	step = !g.ended		? step
@@ -240,17 +238,12 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		: &j->detect.worker[who.at].channel[kind];
 	struct ls_finding subject = judge_subject(e, j, who);
 	struct ls_finding *f = ls_findings_last(e, &subject);
-	bool fresh = f == NULL || !ls_finding_is_open(f) || f->waits, goes_on;
-	uint64_t accounted = f == NULL ? 0 : f->accounted_step;
+	bool fresh = f == NULL || !ls_finding_is_open(f) || f->waits;
 
 	if ((f != NULL && ls_findings_is_known(f, now_us)) ||
 		ls_arbiter_is_of_net(j, who) ||
 		(!fresh && ls_arbiter_is_of_earlier(j, who, f, kind)))
 		return;
-	goes_on = fresh && kind == LS_DETECT_STALLS && ls_findings_reopens(f, now_us) &&
-		ls_stall_goes_on(&f->stalls, &ch->ep);
-	if (goes_on)
-		ls_stall_join(&f->stalls, &ch->ep); /* it was not over */
 	f = ls_findings_claim(e, &subject,
 		j->replica.on ? ls_replica_step_in(j, who.at, ch->ep.start_step)
 			      : ch->ep.start_step - ch->ep.lasted,
@@ -266,8 +259,6 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 			isnan(ls_evidence_cost_after(e, j, who, f->accounted_step,
 				step)))
 			f->accounted_step += (step - f->accounted_step) / 2;
-		if (goes_on)
-			f->accounted_step = accounted;
 		/* what it was like before was learned then */
 		f->born = !f->gradual &&
 			ch->ep.start_step - ch->ep.lasted <= LS_DETECT_SKIP +
@@ -293,9 +284,6 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 
 	if (f != NULL && f->waits)
 		return judge_open(e, j, who, kind, step, now_us);
-	if (f != NULL && kind == LS_DETECT_STALLS && f->detector == kind)
-		f->stalls =
-			ch->ep; /* also of one that is not told of by itself: the next ones may go on from here */
 	if (f == NULL || !ls_findings_is_due(f, step, now_us))
 		return;
 	if (ls_arbiter_is_of_earlier(j, who, f, kind) || ls_arbiter_is_of_net(j, who))

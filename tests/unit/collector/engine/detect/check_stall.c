@@ -57,35 +57,3 @@ LS_TEST(all, few_are_taken_as_they_are)
 	ck_assert_double_eq(ls_stall_cost(&ep), 2 * SIZE_S / 10);
 	ck_assert_double_eq(ls_stall_cost(&none), 0);
 }
-
-LS_TEST(all, a_pause_like_the_others_is_no_end)
-{
-	struct ls_episode before = stalls(100, 5, 40), now = stalls(600, 4, 60),
-			  far = stalls(5000, 4, 60);
-	struct ls_episode none = { 0 }, again = stalls(50, 4, 60);
-
-	/* 340 steps where there were 40 to 60 */
-	ck_assert(ls_stall_goes_on(&before, &now));
-	ck_assert(!ls_stall_goes_on(&before, &far));
-	ck_assert(!ls_stall_goes_on(&none, &now));
-	ck_assert(!ls_stall_goes_on(&before, &again)); /* of another attempt */
-}
-
-LS_TEST(all, joined_they_are_one_episode)
-{
-	struct ls_episode before = stalls(100, 5, 40), now = stalls(600, 4, 60);
-
-	ls_stall_join(&before, &now);
-	ck_assert_uint_eq(now.start_step, 100);
-	ck_assert_int_eq(now.start_us, 100000);
-	ck_assert_uint_eq(now.last_step, 780);
-	ck_assert_uint_eq(now.steps, 681);
-	ck_assert_uint_eq(now.hits, 9);
-	ck_assert_double_eq(now.excess_s, 9 * SIZE_S);
-	ck_assert_double_eq(now.before_s, 100);
-	ck_assert_double_eq_tol(now.gap_mean, 85, 1e-9);
-	/* four gaps of 40, one of 340, three of 60 */
-	ck_assert_double_eq_tol(now.gap_m2, 4 * 45.0 * 45 + 255.0 * 255 + 3 * 25.0 * 25,
-		1e-6);
-	ck_assert_double_eq_tol(ls_stall_cost(&now), SIZE_S * 7 / 680, 1e-9);
-}
