@@ -107,7 +107,7 @@ struct ls_scales_peers ls_scales_measure(struct ls_scales *s, unsigned length,
  * by itself? If there were few windows of this length, of shorter ones, which is more. Never 0: of what was not seen
  * nobody knows how rare it is. */
 double ls_scales_rate(const struct ls_scales *s, unsigned length, bool jump,
-	size_t slot, double excess);
+	size_t slot, double excess, double *ret_alone);
 
 /* Do so many members of a group show this excess at the same time as seldom by chance as one finding errs? No: true. */
 bool ls_scales_is_chance(const struct ls_scales *s, unsigned length, bool jump,

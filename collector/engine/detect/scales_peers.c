@@ -272,32 +272,75 @@ ls_scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, si
 	return p;
 }
 
+/* Of list[n], what each did in a past window (scales_varied), less their median. NaN: not known. */
+static void
+scales_apart(const struct ls_scales *s, unsigned length, const uint32_t *list, size_t n,
+	bool jump, uint64_t back, double *ret_v)
+{
+	double copy[SCALES_SAMPLE], middle;
+	size_t known = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		ret_v[i] = scales_varied(s, length, list[i], jump, back);
+		if (!isnan(ret_v[i]))
+			copy[known++] = ret_v[i];
+	}
+	middle = ls_stats_median(copy, known);
+	for (size_t i = 0; i < n; i++)
+		ret_v[i] -= middle;
+}
+
+/*
+ * What share of list[n] varies for itself? The effective number of workers is 1 / the mean squared correlation of two windows (Bretherton
+ * et al. 1999), one more because of their median. Of each window only who is above the median counts, so that the noisiest do not decide. What
+ * wanders is alike in all windows, so it is compared with the one before; of two in a row both have one window in common.
+ */
+static double
+scales_alone(const struct ls_scales *s, unsigned length, const uint32_t *list, size_t n)
+{
+	uint32_t above[LS_SCALES_PAST] = { 0 };
+	double v[SCALES_SAMPLE], alike = 0, pairs = 0, number = (double)n;
+	uint64_t past = ls_scales_past(s, length);
+
+	for (uint64_t back = 1; back < past; back++) {
+		scales_apart(s, length, list, n, true, back, v);
+		for (size_t i = 0; i < n; i++)
+			above[back] |= (uint32_t)(v[i] > 0) << i;
+		for (uint64_t k = 1; k + 1 < back; k++) {
+			double r = 1 -
+				2 * __builtin_popcount(above[back] ^ above[k]) / number;
+
+			alike += r * r;
+			pairs++;
+		}
+	}
+	return pairs > 0 ? fmin(1, (pairs / alike + 1) / number) : 1 / number;
+}
+
 double
 ls_scales_rate(const struct ls_scales *s, unsigned length, bool jump, size_t slot,
-	double excess)
+	double excess, double *ret_alone)
 {
 	const struct ls_scales *of = s->members;
-	uint32_t all = s->start[s->count];
+	uint32_t all = s->start[s->count], list[SCALES_SAMPLE];
 	double v[SCALES_SAMPLE], looked = 0, shown = 0;
 	unsigned k = length - jump;
+	size_t n = 0;
 
 	while (k > 1 && ls_scales_past(of, k) < LS_ONSET_MIN)
 		k--;
+	/* of the groups that come next, for workers that are near each other may vary alike */
+	for (uint32_t i = s->start[slot + 1]; i < all + s->start[slot]; i++)
+		if (n < SCALES_SAMPLE &&
+			ls_scales_is_peer(of, k, s->sorted[i % all], LS_SCALES_NONE))
+			list[n++] = s->sorted[i % all];
 	for (uint64_t back = 1; back + jump <= ls_scales_past(of, k); back++) {
-		double middle;
-		size_t n = 0;
-
-		for (size_t i = 0; i < all; i += scales_stride(all)) {
-			bool own = i >= s->start[slot] && i < s->start[slot + 1];
-
-			v[n] = scales_varied(of, k, s->sorted[i], jump, back);
-			n += !own && !isnan(v[n]) &&
-				ls_scales_is_peer(of, k, s->sorted[i], LS_SCALES_NONE);
+		scales_apart(of, k, list, n, jump, back, v);
+		for (size_t i = 0; i < n; i++) {
+			shown += v[i] >= excess;
+			looked += !isnan(v[i]);
 		}
-		middle = ls_stats_median(v, n);
-		for (size_t i = 0; i < n; i++)
-			shown += v[i] - middle >= excess;
-		looked += (double)n;
 	}
+	*ret_alone = scales_alone(of, k, list, n);
 	return (shown + 1) / (looked + 1);
 }

@@ -100,8 +100,10 @@ bool
 ls_scales_is_chance(const struct ls_scales *s, unsigned length, bool jump, size_t slot,
 	double excess, unsigned members, unsigned late)
 {
-	return ls_stats_binomial(members, late,
-		       ls_scales_rate(s, length, jump, slot, excess)) >= scales_tail(s);
+	double alone, rate = ls_scales_rate(s, length, jump, slot, excess, &alone);
+
+	return ls_stats_binomial((unsigned)round(members * alone),
+		       (unsigned)round(late * alone), rate) >= scales_tail(s);
 }
 
 /* Is a distance from the peers' middle beyond what they vary by, in time and now? */

@@ -31,11 +31,11 @@ ls_judge_group_excess(const struct ls_job *j, size_t slot)
 
 	if (!w->has_last_x)
 		return NAN;
-	if (!w->said || ch->level == LS_LEVEL_FINDING)
-		return excess_s;
-	/* named, but of few steps as yet */
-	return fmax(excess_s,
-		ls_scales_said(&j->scales, LS_SCALES_EXCESS, slot) * j->detect.step_s);
+	/* its episode may have begun long before it was named, by noise, or be of few steps as yet */
+	return !w->said ? excess_s
+			: fmax(excess_s,
+				  ls_scales_said(&j->scales, LS_SCALES_EXCESS, slot) *
+					  j->detect.step_s);
 }
 
 /* By which way the worker is one of a late group; NONE. excess_s: of each worker. Workers whose slowness is
