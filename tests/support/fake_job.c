@@ -373,7 +373,9 @@ fake_job_wander(struct fake_job *job)
 		struct fake_worker *w = &job->workers[i];
 
 		w->slow -= w->wander;
-		w->wander = job->keep * w->wander + job->wander * fake_job_normal(job);
+		w->wander = job->wander_of > 0 && i % job->wander_of > 0
+			? w[-1].wander
+			: job->keep * w->wander + job->wander * fake_job_normal(job);
 		w->slow += w->wander;
 	}
 }

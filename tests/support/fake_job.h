@@ -70,6 +70,7 @@ struct fake_job {
 	/* work wanders: of what it varies by, so much is kept, and normal noise of this
 	 * deviation is added */
 	double keep, wander;
+	size_t wander_of; /* neighbours that wander alike; 0: each for itself */
 	int32_t world; /* workers report that so many are in the job; -1: nothing; 0: count */
 	size_t slices; /* 0 or 1: one; else a barrier in each, and one of all */
 	size_t on_host; /* workers of a host; 0: one */

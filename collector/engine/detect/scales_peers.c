@@ -219,7 +219,8 @@ scales_correlate(struct ls_scales_spread *p, double jumps)
  */
 static struct ls_scales_spread
 scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list,
-	size_t m, size_t skip, uint64_t from, struct ls_scales_spread *ret_jumps)
+	size_t m, size_t skip, uint64_t from, unsigned fewer,
+	struct ls_scales_spread *ret_jumps)
 {
 	struct ls_scales_spread p = scales_in_time(s, length, list, m, skip, false,
 					from),
@@ -229,6 +230,7 @@ scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	*ret_jumps = walk;
 	if (!isnan(walk.sigma))
 		scales_correlate(&p, walk.sigma);
+	p.sigma *= pow(2, -SCALES_FALL * (double)fewer);
 	walk.sigma *= sqrt(1 + LS_HALF * walk.past);
 	if (ls_scales_is_pair(s) && walk.windows >= LS_ONSET_MIN &&
 		walk.sigma < p.sigma)
@@ -247,15 +249,14 @@ ls_scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, si
 	/* what one of two does is seen in the other, too: nothing of the window that is looked at is past */
 	bool two = m == 2;
 
-	p.in_time = scales_varies(s, length, list, m, skip, 1, &jumps);
+	p.in_time = scales_varies(s, length, list, m, skip, 1, 0, &jumps);
 	for (unsigned k = length; k-- > 1 && p.in_time.windows < LS_ONSET_MIN;) {
 		struct ls_scales_spread shorter = scales_varies(s, k, list, m, skip,
-			two ? (1ull << (length - k)) + 1 : 1, &jumps);
+			two ? (1ull << (length - k)) + 1 : 1, length - k, &jumps);
 
 		if (jumps.windows >= LS_ONSET_MIN)
 			p.in_time.apart = fmin(p.in_time.apart, shorter.apart);
-		p.in_time.sigma = fmax(p.in_time.sigma,
-			shorter.sigma * pow(2, -SCALES_FALL * (double)(length - k)));
+		p.in_time.sigma = fmax(p.in_time.sigma, shorter.sigma);
 		if (shorter.windows > p.in_time.windows) {
 			p.in_time.freedom = shorter.freedom;
 			p.in_time.windows = fmin(shorter.windows, LS_ONSET_MIN);

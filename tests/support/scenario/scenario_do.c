@@ -79,6 +79,7 @@ static const struct field job_fields[] = {
 	JOB("tails", BOOL, tails)
 	JOB("together", BOOL, together)
 	JOB("wander", DOUBLE, wander)
+	JOB("wander_of", SIZE, wander_of)
 	JOB("world", INT, world)
 	{ .name = NULL },
 };
