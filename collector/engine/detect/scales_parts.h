@@ -103,13 +103,13 @@ struct ls_scales_sums ls_scales_sums(const struct ls_scales *s, unsigned length,
 struct ls_scales_peers ls_scales_measure(struct ls_scales *s, unsigned length,
 	const uint32_t *list, size_t m, size_t skip);
 
-/* In what share of their past windows did workers of other groups than this show so much more than the others among them, each
- * by itself? If there were few windows of this length, of shorter ones, which is more. Never 0: of what was not seen
- * nobody knows how rare it is. */
+/* In what share of their past windows did workers of other groups than this show so much more than the others among
+ * them? If there were few windows of this length, of shorter ones, which is more. Never 0: of what was not seen nobody
+ * knows how rare it is. ret_alone: the share of those workers that vary each for itself. */
 double ls_scales_rate(const struct ls_scales *s, unsigned length, bool jump,
 	size_t slot, double excess, double *ret_alone);
 
-/* Do so many members of a group show this excess at the same time as seldom by chance as one finding errs? No: true. */
+/* Would so many members of a group show this excess at the same time, by chance, more often than one finding may err? */
 bool ls_scales_is_chance(const struct ls_scales *s, unsigned length, bool jump,
 	size_t slot, double excess, unsigned members, unsigned late);
 

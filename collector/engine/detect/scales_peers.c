@@ -215,11 +215,12 @@ scales_correlate(struct ls_scales_spread *p, double jumps)
 
 /*
  * The same, and of jumps. If one of a pair drifts, the past of the other holds the drift. Without it, were their windows a random walk, the newest
- * would be so far from the median of all, which was half of them ago.
+ * would be so far from the median of all, which was half of them ago. The spread of the longer length that is asked for, so many
+ * times twice as long, is less, but not that of a walk.
  */
 static struct ls_scales_spread
 scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list,
-	size_t m, size_t skip, uint64_t from, unsigned fewer,
+	size_t m, size_t skip, uint64_t from, unsigned twice,
 	struct ls_scales_spread *ret_jumps)
 {
 	struct ls_scales_spread p = scales_in_time(s, length, list, m, skip, false,
@@ -230,7 +231,7 @@ scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	*ret_jumps = walk;
 	if (!isnan(walk.sigma))
 		scales_correlate(&p, walk.sigma);
-	p.sigma *= pow(2, -SCALES_FALL * (double)fewer);
+	p.sigma *= pow(2, -SCALES_FALL * (double)twice);
 	walk.sigma *= sqrt(1 + LS_HALF * walk.past);
 	if (ls_scales_is_pair(s) && walk.windows >= LS_ONSET_MIN &&
 		walk.sigma < p.sigma)
@@ -331,9 +332,9 @@ ls_scales_rate(const struct ls_scales *s, unsigned length, bool jump, size_t slo
 	while (k > 1 && ls_scales_past(of, k) < LS_ONSET_MIN)
 		k--;
 	/* of the groups that come next, for workers that are near each other may vary alike */
-	for (uint32_t i = s->start[slot + 1]; i < all + s->start[slot]; i++)
-		if (n < SCALES_SAMPLE &&
-			ls_scales_is_peer(of, k, s->sorted[i % all], LS_SCALES_NONE))
+	for (uint32_t i = s->start[slot + 1];
+		i < all + s->start[slot] && n < SCALES_SAMPLE; i++)
+		if (ls_scales_is_peer(of, k, s->sorted[i % all], LS_SCALES_NONE))
 			list[n++] = s->sorted[i % all];
 	for (uint64_t back = 1; back + jump <= ls_scales_past(of, k); back++) {
 		scales_apart(of, k, list, n, jump, back, v);

@@ -168,8 +168,8 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 /*
  * Has a worker been slow in all of this attempt: is its level, or what this has grown by since earlier attempts, beyond
  * what its peers differ by for good, and beyond what windows vary by? The prior of the former counts as LS_PRIOR peers, so
- * a worker more is Student's t with as many degrees of freedom as there are peers and these. Work that wanders asks
- * the latter anew at each look, like a change; while there are few windows, with LS_SCALES_TAILS
+ * a worker more is Student's t with as many degrees of freedom as there are peers and these. In work that wanders each look
+ * is a new test of the latter, as of a change; while there are few windows, with LS_SCALES_TAILS
  * degrees of freedom at least.
  */
 static bool

@@ -175,7 +175,8 @@ ls_judge_group_scales(struct ls_job *j)
 			judge_group_ways[k]);
 		uint32_t all[] = { 0, g == NULL ? 0 : g->count };
 
-		/* nor are they compared without memory, which is a third of the workers' at most */
+		/* not compared: kinds with so many groups that they would take more than a third of the workers' memory, or
+		 * if there is no memory */
 		if (all[1] < 2 || all[1] * LS_PEERS > j->count ||
 			ls_scales_reserve(&g->scales, all[1]) != 0)
 			continue;
