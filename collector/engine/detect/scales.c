@@ -79,7 +79,8 @@ scales_begin(struct ls_scales *s, unsigned bits, size_t slot, double excess,
 	ls_scales_row(s, LS_SCALES_TURNED)[slot] = (float)s->units;
 	s->named[slot] |= (uint16_t)bits;
 	for (unsigned r = 0; r < 6 * LS_SCALES_LENGTHS; r++)
-		ls_scales_row(s, LS_SCALES_SHOWN + r)[slot] = NAN;
+		if (r % 3 > 0)
+			ls_scales_row(s, LS_SCALES_SHOWN + r)[slot] = NAN;
 }
 
 void
@@ -352,6 +353,11 @@ scales_catch_up(struct ls_scales *s, size_t workers)
 static void
 scales_end_windows(struct ls_scales *s)
 {
+	unsigned lag = 1;
+
+	while (lag + 1 < LS_SCALES_LENGTHS &&
+		!ls_scales_is_long(s, lag, LS_SCALES_PATIENCE_S))
+		lag++;
 	s->due = 0;
 	s->done = 0;
 	for (unsigned length = 1;
@@ -365,7 +371,8 @@ scales_end_windows(struct ls_scales *s)
 			window[i] = isnan(a[i]) ? b[i]
 				: isnan(b[i])	? a[i]
 						: (a[i] + b[i]) / 2;
-		for (size_t i = 0; i < 2 * s->count; i++) {
+		for (size_t i = 0; i < 2 * s->count && s->units % (1ull << lag) == 0;
+			i++) {
 			bool jump = i >= s->count;
 			size_t slot = jump ? i - s->count : i;
 			float *last = ls_scales_shown(s, length, jump, 1) + slot,

@@ -47,7 +47,7 @@
  * an AR(1).
  * Who was never named is compared with what it varied by itself, too, shrunk to that of its peers. Who is named,
  * or was in the windows that are kept, is nobody's peer: a slow rack hides no slow host.
- * What peers vary by together, their median in each window, is no noise of one and left out of the past, too.
+ * A past window of a worker is compared with the median of the others, too, as the newest one is.
  * It stays named until the same test says that it is as before (scales_is_over).
  * Groups of workers are compared in the same way (ls_scales_groups).
  * Three rules beside that:
@@ -91,8 +91,8 @@ enum ls_scales_row {
 	LS_SCALES_WINDOW = LS_SCALES_BETWEEN +
 		3, /* windows of each length, the first of which is a unit */
 	LS_SCALES_BEFORE = LS_SCALES_WINDOW + LS_SCALES_LENGTHS * LS_SCALES_PAST,
-	/* of each length: greatest excess, and jump, until a window ago, in the window before
-	 * the present one, and since then */
+	/* of each length: greatest excess, and jump, until a while ago, in the while before
+	 * the present one, and since then. A while: a window, LS_SCALES_PATIENCE_S at least. */
 	LS_SCALES_SHOWN = LS_SCALES_BEFORE + LS_SCALES_LENGTHS,
 	/* when it was named: what it is slower by; what was usual of it; that, or what was usual
 	 * over the longest windows, the lower */

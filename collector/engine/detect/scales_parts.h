@@ -9,6 +9,7 @@
 #define LS_COLLECTOR_SCALES_PARTS_H
 
 #include "collector/engine/detect/scales.h"
+#include "collector/engine/residual/stats.h"
 
 /* no spread of means is less: three of it are worth no sentence (blocks of 16 steps of quiet pods repeat to 0.01 to
  * 0.07 %) */
@@ -87,17 +88,19 @@ bool ls_scales_is_peer(const struct ls_scales *s, unsigned length, size_t slot,
 bool ls_scales_is_pair(const struct ls_scales *s);
 
 /*
- * What peers of list[m] but skip varied by together in each past window: their median. It is no noise of one: when half
- * of the workers become slow, the median of all moves, and with it the residual of everybody. Of fewer than LS_MANY
- * peers nobody knows it: 0.
+ * The middle of what workers of list[m] did in each past window. Each is compared with the median of the others, as one is in the newest
+ * window: residuals alone would say too little of a few workers, for if one of them is above the others, they are below it. And what all do
+ * together is no noise of one: when half of the workers become slow, the median of all moves, and with it the residual of everybody.
+ * Of fewer than LS_PEERS workers: 0.
  */
 void ls_scales_common(const struct ls_scales *s, unsigned length, const uint32_t *list,
-	size_t m, size_t skip, bool jump, double ret_common[LS_SCALES_PAST]);
+	size_t m, bool jump, struct ls_stats_middle ret_common[LS_SCALES_PAST]);
 
-/* Of the past windows of one worker, from one on: less what is usual of it, or less the one before, and less what is
- * common; each is clipped at a limit. */
+/* Of the past windows of one worker, from one on: less what is usual of it, or less the one before, and less the median of what
+ * the others did (ls_scales_common); each is clipped at a limit. */
 struct ls_scales_sums ls_scales_sums(const struct ls_scales *s, unsigned length,
-	size_t slot, bool jump, uint64_t from, double limit, const double *common);
+	size_t slot, bool jump, uint64_t from, double limit,
+	const struct ls_stats_middle *common);
 
 /* What list[m] but skip are like over a length of time. */
 struct ls_scales_peers ls_scales_measure(struct ls_scales *s, unsigned length,

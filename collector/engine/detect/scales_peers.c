@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/detect/scales_parts.h"
-#include "collector/engine/residual/stats.h"
 
 #include <math.h>
 
@@ -102,7 +101,7 @@ scales_stride(size_t m)
 
 void
 ls_scales_common(const struct ls_scales *s, unsigned length, const uint32_t *list,
-	size_t m, size_t skip, bool jump, double ret_common[LS_SCALES_PAST])
+	size_t m, bool jump, struct ls_stats_middle ret_common[LS_SCALES_PAST])
 {
 	double v[SCALES_SAMPLE];
 
@@ -111,23 +110,26 @@ ls_scales_common(const struct ls_scales *s, unsigned length, const uint32_t *lis
 
 		for (size_t i = 0; i < m; i += scales_stride(m)) {
 			v[n] = scales_varied(s, length, list[i], jump, k);
-			n += ls_scales_is_peer(s, length, list[i], skip) &&
+			n += ls_scales_is_peer(s, length, list[i], LS_SCALES_NONE) &&
 				!isnan(v[n]);
 		}
-		ret_common[k] = n >= LS_MANY ? ls_stats_median(v, n) : 0;
+		ret_common[k] = (struct ls_stats_middle){ 0 };
+		if (n >= LS_PEERS)
+			ls_stats_middle(v, n, &ret_common[k]);
 	}
 }
 
 struct ls_scales_sums
 ls_scales_sums(const struct ls_scales *s, unsigned length, size_t slot, bool jump,
-	uint64_t from, double limit, const double *common)
+	uint64_t from, double limit, const struct ls_stats_middle *common)
 {
 	uint64_t past = ls_scales_past(s, length);
 	struct ls_scales_sums sums = { 0 };
 
 	for (uint64_t k = from; k + jump <= past; k++) {
-		double v = scales_varied(s, length, slot, jump, k) - common[k];
+		double v = scales_varied(s, length, slot, jump, k);
 
+		v -= ls_stats_median_without(&common[k], v);
 		if (!isnan(v))
 			scales_add(&sums, ls_stats_clip(v, limit));
 	}
@@ -155,10 +157,11 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t skip, bool jump, uint64_t from)
 {
 	struct ls_scales_sums peer[SCALES_SAMPLE], all = { 0 };
-	double past, windows, peers, others = 1, common[LS_SCALES_PAST];
+	struct ls_stats_middle common[LS_SCALES_PAST];
+	double past, windows;
 	size_t n = 0;
 
-	ls_scales_common(s, length, list, m, skip, jump, common);
+	ls_scales_common(s, length, list, m, jump, common);
 	for (size_t i = 0; i < m; i += scales_stride(m)) {
 		peer[n] = ls_scales_sums(s, length, list[i], jump, from, INFINITY,
 			common);
@@ -171,20 +174,13 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 		all.square += peer[i].square;
 		all.fourth += peer[i].fourth;
 	}
-	peers = (double)n;
-	past = all.n / peers;
-	windows = all.n - peers;
+	past = all.n / (double)n;
+	windows = all.n - (double)n;
 	if (!(windows > 0))
 		return (struct ls_scales_spread){ NAN, 0, 0, 1, INFINITY };
-	/* So many numbers are free: one window of each peer follows from the others by what is usual of it, and one peer
-	 * of each window by their median. Distances from a median of which one is part are less (it varies by pi / 2 / n
-	 * and goes 1 / n with each), those of a worker more are more. */
+	/* one window of each peer follows from the others by what is usual of it */
 	all.n = windows;
-	if (n >= LS_MANY) {
-		all.n *= 1 - 1 / peers;
-		others = (1 + M_PI_2 / (double)(m - 1)) / (1 - (2 - M_PI_2) / peers);
-	}
-	return (struct ls_scales_spread){ sqrt(all.square / windows * others *
+	return (struct ls_scales_spread){ sqrt(all.square / windows *
 						  (1 + M_PI_2 / past)),
 		past, windows, 1, scales_freedom(&all) };
 }
@@ -325,7 +321,7 @@ ls_scales_rate(const struct ls_scales *s, unsigned length, bool jump, size_t slo
 {
 	const struct ls_scales *of = s->members;
 	uint32_t all = s->start[s->count], list[SCALES_SAMPLE];
-	double v[SCALES_SAMPLE], looked = 0, shown = 0;
+	double v[SCALES_SAMPLE], looked = 0, shown = 0, part;
 	unsigned k = length - jump;
 	size_t n = 0;
 
@@ -344,5 +340,9 @@ ls_scales_rate(const struct ls_scales *s, unsigned length, bool jump, size_t slo
 		}
 	}
 	*ret_alone = scales_alone(of, k, list, n);
-	return (shown + 1) / (looked + 1);
+	/* what comes and goes lasts for up to a patience */
+	part = fmin(1,
+		(double)(1ull << k) * of->unit_data * LS_SCALES_DATUM * of->step_s /
+			LS_SCALES_PATIENCE_S);
+	return (part * shown + 1) / (part * looked + 1);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/detect/scales_parts.h"
-#include "collector/engine/residual/stats.h"
 
 #include <math.h>
 
@@ -12,15 +11,19 @@
  * the whole job. One false finding in 10,000 host-weeks is wanted, also of jobs that last no longer than a job is young. */
 #define SCALES_LEVELS (LS_SCALES_YOUNG_S / SCALES_WEEK_S / 1e4)
 
-/* Others whose number in the row is at least this. Workers of the same known rack do not count: what a rack shares is no
- * structure of the job. Nor do workers that became slow later. */
+/* Others whose number in the row is at least this. Workers of the same known rack do not count, if there are others: what a
+ * rack shares is no structure of the job. Nor do workers that became slow later. */
 static double
 scales_others(const struct ls_scales *s, const uint32_t *list, size_t m, size_t slot,
 	double least, const float *row)
 {
 	uint32_t rack = s->rack == NULL ? UINT32_MAX : s->rack[slot];
-	size_t others = 0;
+	size_t others = 0, apart = 0;
 
+	for (size_t i = 0; i < m && rack != UINT32_MAX; i++)
+		apart += s->rack[list[i]] != rack;
+	if (apart < LS_PEERS)
+		rack = UINT32_MAX;
 	for (size_t i = 0; i < m; i++)
 		others += list[i] != slot && (double)row[list[i]] >= least &&
 			(rack == UINT32_MAX || s->rack[list[i]] != rack) &&
@@ -145,8 +148,8 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 {
 	const struct ls_scales_middle *now = jump ? &p->jump : &p->change;
 	struct ls_scales_spread in_time = jump ? p->jumps : p->in_time;
-	double rise = ls_scales_said(s, jump ? LS_SCALES_JUMP : LS_SCALES_CHANGE, slot),
-	       common[LS_SCALES_PAST];
+	double rise = ls_scales_said(s, jump ? LS_SCALES_JUMP : LS_SCALES_CHANGE, slot);
+	struct ls_stats_middle common[LS_SCALES_PAST];
 	struct ls_scales_sums own;
 
 	if (!(rise > ls_scales_least(s, slot)) ||
@@ -155,7 +158,7 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 		return false;
 	if (!isnan(ls_scales_said(s, LS_SCALES_TURNED, slot)) || ls_scales_is_pair(s))
 		return true;
-	ls_scales_common(s, length - jump, list, m, slot, jump, common);
+	ls_scales_common(s, length - jump, list, m, jump, common);
 	own = ls_scales_sums(s, length - jump, slot, jump, 1 + jump,
 		LS_SIGMAS * in_time.sigma, common);
 	in_time.sigma *= sqrt(fmax(1,
