@@ -312,7 +312,7 @@ scales_alone(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 			pairs++;
 		}
 	}
-	return pairs > 0 ? fmin(1, (pairs / alike + 1) / number) : 1 / number;
+	return pairs > 0 && n > 0 ? fmin(1, (pairs / alike + 1) / number) : 0;
 }
 
 double
