@@ -64,6 +64,8 @@ scales_middle(struct ls_scales *s, unsigned length, unsigned row, const uint32_t
 		fmax(LS_MAD_TO_SIGMA * ls_stats_mad(s->scratch, n, p.middle), spread);
 	for (size_t i = 0; i < n; i++) /* distances from the median now */
 		p.square += fmin(s->scratch[i], limit) * fmin(s->scratch[i], limit);
+	if (n < LS_MANY) /* if one is above a few others, they are below it by that */
+		p.middle = 0;
 	return p;
 }
 
@@ -114,7 +116,7 @@ ls_scales_common(const struct ls_scales *s, unsigned length, const uint32_t *lis
 				!isnan(v[n]);
 		}
 		ret_common[k] = (struct ls_stats_middle){ 0 };
-		if (n >= LS_PEERS)
+		if (n > LS_MANY)
 			ls_stats_middle(v, n, &ret_common[k]);
 	}
 }
