@@ -89,9 +89,9 @@ bool ls_scales_is_pair(const struct ls_scales *s);
 
 /*
  * The middle of what workers of list[m] did in each past window. Each is compared with the median of the others, as one is in the newest
- * window: residuals alone would say too little of a few workers, for if one of them is above the others, they are below it. And what all do
- * together is no noise of one: when half of the workers become slow, the median of all moves, and with it the residual of everybody.
- * Of fewer than LS_PEERS workers: 0.
+ * window: what all do together is no noise of one. When half of the workers become slow, the median of all moves, and with it the residual of
+ * everybody. With LS_MANY workers or fewer: 0, as in the newest window. Residuals are against the median of the others already, and of few,
+ * if one is above the others, they are below it by that.
  */
 void ls_scales_common(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, bool jump, struct ls_stats_middle ret_common[LS_SCALES_PAST]);
