@@ -53,7 +53,7 @@
  * Three rules beside that:
  *   it lasts                every part of the window shows half of the excess;
  *   what others have shown  a worker is not named for an excess that two of the others
- *           (a sixteenth of them) have shown over the same length before;
+ *           (a sixteenth of them; of two workers the other) have shown over the same length before;
  *   patience while young    until a job has seen four host-hours nobody knows what is
  *           usual in it: only windows of `patience` and longer count; of an excess above 5 % of a
  *           step, as much shorter ones.

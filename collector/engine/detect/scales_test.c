@@ -39,7 +39,7 @@ scales_is_usual(const struct ls_scales *s, unsigned length, const uint32_t *list
 {
 	return scales_others(s, list, m, slot, LS_EXPLAINS * excess,
 		       ls_scales_shown(s, length, jump, 0)) >=
-		fmax(2, floor((double)(m - 1) / LS_SIXTEENTH));
+		fmax(fmin(2, (double)(m - 1)), floor((double)(m - 1) / LS_SIXTEENTH));
 }
 
 /* Are so many others half as slow now that this is the structure of the job? */
