@@ -4,7 +4,7 @@
  *
  * Workers share a host, a rack, an input shard, a slice: each of these parts them in
  * groups. A group is late if most of its members are, and few of the others. Of several
- * such groups the one is told in which the number of late members, less that of the others in it, is greatest (a slice rather than each of its racks, but a rack
+ * such groups the one is told in which the number of late members minus that of members that are not late is greatest (a slice rather than each of its racks, but a rack
  * and a host rather than a slice of which they are most); of equals, the largest.
  *
  * Owner:   pure functions; arrays belong to the caller.

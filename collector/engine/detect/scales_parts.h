@@ -84,6 +84,11 @@ bool ls_scales_is_mixed(const struct ls_scales *s, uint64_t units, size_t slot);
 bool ls_scales_is_peer(const struct ls_scales *s, unsigned length, size_t slot,
 	size_t skip);
 
+/* The rack of a worker of list[m], whose workers are not compared with each other; UINT32_MAX: it is not known, or fewer than LS_PEERS are of
+ * others. */
+uint32_t ls_scales_rack(const struct ls_scales *s, const uint32_t *list, size_t m,
+	size_t slot);
+
 /* Are these two groups? If one takes longer, the other seems to take less. */
 bool ls_scales_is_pair(const struct ls_scales *s);
 

@@ -43,10 +43,20 @@ ls_scales_is_peer(const struct ls_scales *s, unsigned length, size_t slot, size_
 		!ls_scales_is_mixed(s, (uint64_t)LS_SCALES_PAST << length, slot);
 }
 
-/* Of a row over list[m] but skip; clipped at some spreads, of now or as given. */
+uint32_t
+ls_scales_rack(const struct ls_scales *s, const uint32_t *list, size_t m, size_t slot)
+{
+	size_t apart = 0;
+
+	for (size_t i = 0; i < m && s->rack != NULL; i++)
+		apart += s->rack[list[i]] != s->rack[slot];
+	return apart < LS_PEERS ? UINT32_MAX : s->rack[slot];
+}
+
+/* Of a row over list[m] but skip, and who of this rack shows half as much; clipped at some spreads, of now or as given. */
 static struct ls_scales_middle
 scales_middle(struct ls_scales *s, unsigned length, unsigned row, const uint32_t *list,
-	size_t m, size_t skip, double spread)
+	size_t m, size_t skip, uint32_t rack, double spread)
 {
 	const float *of = ls_scales_row(s, row);
 	struct ls_scales_middle p = { 0 };
@@ -54,7 +64,10 @@ scales_middle(struct ls_scales *s, unsigned length, unsigned row, const uint32_t
 	size_t n = 0;
 
 	for (size_t i = 0; i < m; i++)
-		if (ls_scales_is_peer(s, length, list[i], skip) && !isnan(of[list[i]]))
+		if (ls_scales_is_peer(s, length, list[i], skip) &&
+			!isnan(of[list[i]]) &&
+			(rack == UINT32_MAX || s->rack[list[i]] != rack ||
+				of[list[i]] < LS_HALF * of[skip]))
 			s->scratch[n++] = (double)of[list[i]];
 	p.n = (double)n;
 	if (n < 2) /* of two, one is above the middle by what the other is below */
@@ -247,6 +260,9 @@ ls_scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, si
 	struct ls_scales_peers p;
 	/* what one of two does is seen in the other, too: nothing of the window that is looked at is past */
 	bool two = m == 2;
+	/* who in its rack is slow from the first step as well does not say what is usual */
+	uint32_t rack =
+		skip == LS_SCALES_NONE ? UINT32_MAX : ls_scales_rack(s, list, m, skip);
 
 	p.in_time = scales_varies(s, length, list, m, skip, 1, 0, &jumps);
 	for (unsigned k = length; k-- > 1 && p.in_time.windows < LS_ONSET_MIN;) {
@@ -261,13 +277,14 @@ ls_scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, si
 			p.in_time.windows = fmin(shorter.windows, LS_ONSET_MIN);
 		}
 	}
-	p.change = scales_middle(s, length, LS_SCALES_CHANGE, list, m, skip,
+	p.change = scales_middle(s, length, LS_SCALES_CHANGE, list, m, skip, UINT32_MAX,
 		fmax(p.in_time.sigma, LS_SCALES_FLOOR));
-	p.level = scales_middle(s, length, LS_SCALES_NOW, list, m, skip, LS_LEAST);
-	p.since = scales_middle(s, length, LS_SCALES_SINCE, list, m, skip,
+	p.level =
+		scales_middle(s, length, LS_SCALES_NOW, list, m, skip, rack, LS_LEAST);
+	p.since = scales_middle(s, length, LS_SCALES_SINCE, list, m, skip, rack,
 		LS_HALF * LS_LEAST);
 	p.jumps = scales_in_time(s, length - 1, list, m, skip, true, two ? 3 : 1);
-	p.jump = scales_middle(s, length, LS_SCALES_JUMP, list, m, skip,
+	p.jump = scales_middle(s, length, LS_SCALES_JUMP, list, m, skip, UINT32_MAX,
 		fmax(p.jumps.sigma, LS_SCALES_FLOOR));
 	return p;
 }

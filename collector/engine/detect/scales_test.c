@@ -12,24 +12,33 @@
 #define SCALES_LEVELS (LS_SCALES_YOUNG_S / SCALES_WEEK_S / 1e4)
 
 /* Others whose number in the row is at least this. Workers of the same known rack do not count, if there are others: what a
- * rack shares is no structure of the job. Nor do workers that became slow later. */
+ * rack shares is no structure of the job. Nor do workers that became slow later. ret_rack: so many of them are most of one rack. */
 static double
 scales_others(const struct ls_scales *s, const uint32_t *list, size_t m, size_t slot,
-	double least, const float *row)
+	double least, const float *row, double *ret_rack)
 {
-	uint32_t rack = s->rack == NULL ? UINT32_MAX : s->rack[slot];
-	size_t others = 0, apart = 0;
+	uint32_t rack = ls_scales_rack(s, list, m, slot);
+	double others = 0;
+	size_t to = 0;
 
-	for (size_t i = 0; i < m && rack != UINT32_MAX; i++)
-		apart += s->rack[list[i]] != rack;
-	if (apart < LS_PEERS)
-		rack = UINT32_MAX;
-	for (size_t i = 0; i < m; i++)
-		others += list[i] != slot && (double)row[list[i]] >= least &&
-			(rack == UINT32_MAX || s->rack[list[i]] != rack) &&
-			(s->named[list[i]] == 0 ||
-				(s->named[list[i]] & LS_SCALES_BORN) != 0);
-	return (double)others;
+	*ret_rack = 0;
+	for (size_t from = 0; from < m; from = to) {
+		uint32_t own = s->rack == NULL ? UINT32_MAX : s->rack[list[from]];
+		double n = 0;
+
+		do {
+			uint32_t i = list[to++];
+
+			n += i != slot && (double)row[i] >= least &&
+				(rack == UINT32_MAX || own != rack) &&
+				(s->named[i] == 0 ||
+					(s->named[i] & LS_SCALES_BORN) != 0);
+		} while (own != UINT32_MAX && to < m && s->rack[list[to]] == own);
+		others += n;
+		if (n > 1 && n >= LS_MOST * (double)(to - from))
+			*ret_rack = fmax(*ret_rack, n);
+	}
+	return others;
 }
 
 /* Have so many others shown this excess that it is usual here? */
@@ -37,21 +46,24 @@ static bool
 scales_is_usual(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t slot, bool jump, double excess)
 {
+	double rack;
+
 	return scales_others(s, list, m, slot, LS_EXPLAINS * excess,
-		       ls_scales_shown(s, length, jump, 0)) >=
+		       ls_scales_shown(s, length, jump, 0), &rack) >=
 		fmax(fmin(2, (double)(m - 1)), floor((double)(m - 1) / LS_SIXTEENTH));
 }
 
-/* Are so many others half as slow now that this is the structure of the job? */
+/* Are so many others half as slow now that this is the structure of the job? One rack of which most are is not. */
 static bool
 scales_is_structure(const struct ls_scales *s, const uint32_t *list, size_t m,
 	size_t slot, double excess, unsigned row)
 {
-	return scales_others(s, list, m, slot, excess * LS_HALF,
-		       ls_scales_row(s, row)) +
-		1 >=
-		fmax((double)m / LS_SIXTEENTH,
-			fmin(LS_MANY, LS_QUARTER * (double)m + 1));
+	double rack,
+		others = scales_others(s, list, m, slot, excess * LS_HALF,
+			ls_scales_row(s, row), &rack);
+
+	return others - rack + 1 >= fmax((double)m / LS_SIXTEENTH,
+					    fmin(LS_MANY, LS_QUARTER * (double)m + 1));
 }
 
 bool
