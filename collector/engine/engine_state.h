@@ -268,7 +268,7 @@ ls_job_relearn(struct ls_job *j)
 {
 	ls_detect_reset(&j->detect);
 	j->hang = (struct ls_hang){ 0 };
-	j->pulse = (struct ls_pulse){ 0 };
+	ls_pulse_fini(&j->pulse);
 	for (uint32_t i = 0; i < j->count; i++) {
 		ls_scales_reset_worker(&j->scales, i);
 		ls_rhythm_reset_worker(&j->rhythm, i);

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pulse - has a job become slower as a whole? Step times of now against those before,
- * by blocks of steps.
+ * pulse - has a job become slower as a whole? Its step time against its own past.
  *
  * What all workers share shows in no residual: input that starves all, a slower network
- * file system, a new program. Six blocks in a row of which the median step takes longer
- * by max(5 %, a step's own noise) are a finding, unless something else explains
- * them (a worker, a collective), or there is as much more work. (A little more for
- * minutes, of own work or waits, is what shared machines do to all steps, in clean runs too.)
+ * file system, a new program. The logarithm of the step time is a unit like a worker, but without peers: it is compared with
+ * its own earlier windows (scales.h). It is a finding unless something else explains
+ * it (a worker, a collective), or there is as much more work.
  *
  * Owner:   one job of the engine. Pure.
- * Units:   seconds; blocks of LS_BLOCK steps.
- * Errors:  none.
- * Limits:  means of phases are over at most LS_PULSE_WORKERS workers of a step.
- * Source:  thirteen recorded runs of real jobs: clean ones stay below 0.13 with step
- *          noise of 0.10 to 0.19 (greatest excess over six blocks in a row), so below
- *          0.7 of the noise.
+ * Units:   seconds; blocks: units of scales.h.
+ * Errors:  none; without memory nothing is judged.
+ * Limits:  means of phases are over at most LS_PULSE_WORKERS workers of a step. 14 kB a job.
+ * Source:  scales.h; blocks of real pods repeat to .01 to .8 % (MLPerf logs, tests/MEASURED.md).
  */
 #ifndef LS_COLLECTOR_PULSE_H
 #define LS_COLLECTOR_PULSE_H
@@ -24,16 +20,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "collector/engine/detect/scales.h"
 #include "collector/engine/join/steps.h"
 #include "collector/engine/residual/stats.h"
 
 #define LS_PULSE_WORKERS 32
+#define LS_PULSE_BLOCKS \
+	64 /* newest blocks that are kept: as many as windows of scales.h */
 
 /* What steps were like: */
 enum ls_pulse_value {
-	LS_PULSE_STEP, /* median of the block, then a mean of blocks */
-	/* mean of the block, over workers too, none of its steps more than
-	 * LS_PULSE_CLIP medians */
+	/* means of the block, the second over workers, too; no step counts more than
+	 * LS_PULSE_CLIP usual ones */
+	LS_PULSE_STEP,
 	LS_PULSE_MEAN,
 	LS_PULSE_LEAST, /* least wait of a worker: after all have arrived; NaN = not known */
 	LS_PULSE_WORK, /* 0 = not told */
@@ -43,6 +42,14 @@ enum ls_pulse_value {
 
 struct ls_pulse_means {
 	double v[LS_PULSE_VALUES]; /* seconds, but for the work */
+};
+
+struct ls_pulse_block {
+	uint64_t step; /* the first, */
+	int64_t t_us; /* when it began */
+	uint32_t steps;
+	bool spoilt; /* somebody else is found in a step of it */
+	struct ls_pulse_means mean;
 };
 
 /* Since when, and what it was like since then. */
@@ -57,30 +64,34 @@ struct ls_pulse_from {
 };
 
 struct ls_pulse {
-	/* of the block so far: medians and means over workers, */
-	double times[LS_BLOCK], mean_times[LS_BLOCK];
-	struct ls_pulse_means sum;
-	size_t n, phase_n, least_n; /* steps, cells and least waits in it */
-	bool spoilt; /* something else is found in a step of it */
-	double explained_s; /* most that a suspect holds up a step of it */
-	uint64_t first_step;
-	int64_t first_us;
-	struct ls_pulse_means base; /* of healthy blocks */
-	double noise; /* of single steps, ratio to their median */
-	uint32_t blocks; /* learned */
-	/* blocks in a row that are slower; while on: that are not */
-	uint32_t row;
-	struct ls_pulse_from since; /* slow, or will be if it goes on */
+	struct ls_scales scales; /* one unit */
+	double first_s; /* step time of the first step: what logarithms are of */
+	struct ls_pulse_block block[LS_PULSE_BLOCKS],
+		sum; /* the newest; and the sums of the next */
+	size_t phase_n, least_n; /* cells and least waits in it */
+	uint64_t blocks; /* that ended */
+	struct ls_pulse_means
+		before; /* blocks that are not kept, of which it was not named */
+	uint32_t before_n;
+	struct ls_pulse_means base; /* before it became slow */
+	struct ls_pulse_from since;
 	bool on; /* slower as a whole */
 };
 
+/* Frees what it holds, and can be used again. */
+void ls_pulse_fini(struct ls_pulse *p);
+
 /*
- * Takes one closed step. found: another finding holds it up; explained_s: a suspect's own
- * work does, by so much. True when a block ended with it: `on`, `base` and `since` are then
+ * Takes one closed step. step_s: usual step time of late; patience_s: as of scales.h. found: another finding holds it up; explained_s: a
+ * suspect's own work does, by so much. True when a block ended with it: `on`, `base` and `since` are then
  * up to date.
  */
 bool ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
-	const struct ls_blame_step *totals, bool found, double explained_s);
+	const struct ls_blame_step *totals, double step_s, double patience_s,
+	bool found, double explained_s);
+
+/* It is over: somebody is found who explains it. */
+void ls_pulse_end(struct ls_pulse *p);
 
 /*
  * How much longer each step takes than the step before, in seconds, if the steps since

@@ -18,7 +18,9 @@ ls_scales_fini(struct ls_scales *s)
 	free(s->row);
 	free(s->named);
 	free(s->scratch);
-	*s = (struct ls_scales){ .late = s->late, .unit_data = s->unit_data };
+	*s = (struct ls_scales){
+		.late = s->late, .datum = s->datum, .unit_data = s->unit_data
+	};
 }
 
 void
@@ -92,6 +94,13 @@ ls_scales_restore(struct ls_scales *s, size_t slot, unsigned bits, double excess
 }
 
 void
+ls_scales_clear(struct ls_scales *s, size_t slot)
+{
+	s->named[slot] = 0;
+	ls_scales_row(s, LS_SCALES_TURNED)[slot] = (float)s->units;
+}
+
+void
 ls_scales_carry(struct ls_scales *s, size_t slot, double usual)
 {
 	ls_scales_row(s, LS_SCALES_CARRIED)[slot] = (float)usual;
@@ -129,9 +138,11 @@ scales_lasted(const struct ls_scales *s, unsigned length, size_t slot)
 struct ls_onset
 ls_scales_began(const struct ls_scales *s, size_t slot)
 {
-	unsigned length = LS_SCALES_LENGTHS - 1;
+	unsigned length = LS_SCALES_LENGTHS - 1, least = s->alone ? 0 : 1;
 	uint64_t past, looked;
-	double v[LS_SCALES_PAST], window, ended;
+	double v[LS_SCALES_PAST], window, ended,
+		usual = ls_scales_said(s, LS_SCALES_USUAL, slot),
+		excess = ls_scales_said(s, LS_SCALES_EXCESS, slot);
 	struct ls_onset o;
 	size_t n = 0;
 
@@ -139,7 +150,7 @@ ls_scales_began(const struct ls_scales *s, size_t slot)
 		length--;
 	/* as long a time before it as it has lasted, in windows as short as are kept of that, or of all */
 	looked = 2 * (scales_lasted(s, length, slot) + 1);
-	while (length > 1 &&
+	while (length > least &&
 		(2 * looked < LS_SCALES_PAST ||
 			s->units >> (length - 1) < LS_SCALES_PAST)) {
 		looked *= 2;
@@ -148,16 +159,16 @@ ls_scales_began(const struct ls_scales *s, size_t slot)
 	looked = looked < LS_ONSET_MIN ? LS_ONSET_MIN : looked;
 	past = ls_scales_past(s, length);
 	looked = looked < past ? looked : past;
-	/* less than what was usual is no onset: others were slow then, who were not named yet */
+	/* less than what was usual is no onset: others were slow then, who were not named yet. Nor is a pause of one step */
 	for (uint64_t k = looked; k-- > 0;)
 		if (!isnan(ls_scales_window(s, length, k)[slot]))
-			v[n++] = fmax((double)ls_scales_window(s, length, k)[slot],
-				ls_scales_said(s, LS_SCALES_USUAL, slot));
+			v[n++] = fmin(fmax((double)ls_scales_window(s, length, k)[slot],
+					      usual),
+				s->datum == 1 ? usual + 2 * excess : INFINITY);
 	o = ls_onset_of(v, n);
-	window = (double)((1ull << length) * s->unit_data * LS_SCALES_DATUM);
-	ended = s->steps +
-		(double)(LS_SCALES_DATUM *
-			((s->units % (1ull << length)) * s->unit_data + s->data));
+	window = (double)(1ull << length) * ls_scales_unit(s);
+	ended = s->steps + s->datum * s->data +
+		(double)(s->units % (1ull << length)) * ls_scales_unit(s);
 	o.at = (o.at - (double)n) * window - ended;
 	o.early = (o.early - (double)n) * window - ended;
 	/* after all of them, too */
@@ -219,6 +230,7 @@ scales_means(struct ls_scales *s, unsigned length, bool between)
 	      *leapt = ls_scales_shown(s, length, true, 2);
 	const float *before = ls_scales_row(s, LS_SCALES_BEFORE + length), *part[6];
 	unsigned parts = length == 1 ? 2 : 4, half = parts / 2;
+	float lasts;
 
 	for (unsigned k = 0; k < parts + half; k++)
 		part[k] = between
@@ -237,8 +249,12 @@ scales_means(struct ls_scales *s, unsigned length, bool between)
 			least[i] = fminf(least[i], part[k][i]);
 		if (!ls_scales_is_peer(s, length, i, LS_SCALES_NONE))
 			continue; /* a fault is no usual disturbance */
-		last[i] = fmaxf(last[i], fmaxf(now[i], change[i]));
-		leapt[i] = fmaxf(leapt[i], jump[i]);
+		/* nor is a pause of one long step */
+		lasts = s->datum == 1 ? least[i] : INFINITY;
+		last[i] = fmaxf(last[i],
+			s->alone ? fminf(change[i], lasts - before[i])
+				 : fmaxf(now[i], change[i]));
+		leapt[i] = fmaxf(leapt[i], fminf(jump[i], lasts - previous[i]));
 	}
 }
 
@@ -286,7 +302,7 @@ scales_look_at_role(struct ls_scales *s, unsigned length, const uint32_t *list,
 {
 	const float *now = ls_scales_row(s, LS_SCALES_NOW);
 	struct ls_scales_peers peers = { 0 };
-	bool all = m > LS_SIXTEENTH;
+	bool all = m > LS_SIXTEENTH || s->alone;
 
 	if (!counts)
 		return;
@@ -295,17 +311,16 @@ scales_look_at_role(struct ls_scales *s, unsigned length, const uint32_t *list,
 	for (size_t i = 0; i < m; i++) {
 		uint32_t slot = list[i];
 		unsigned bit = 1u << length, row;
-		double least = ls_scales_least(s, slot);
+		/* beside its peers; who is alone has none */
+		bool above = s->alone || (double)now[slot] > ls_scales_least(s, slot);
 
-		if (s->named[slot] == 0 && !((double)now[slot] > least))
+		if (s->named[slot] == 0 && !above)
 			continue;
 		if (!all)
 			peers = ls_scales_measure(s, length, list, m, slot);
-		if (s->named[slot] != 0 && ls_scales_is_over(s, length, slot, &peers)) {
-			s->named[slot] = 0;
-			ls_scales_row(s, LS_SCALES_TURNED)[slot] = (float)s->units;
-		}
-		if ((s->named[slot] & bit) != 0 || !((double)now[slot] > least))
+		if (s->named[slot] != 0 && ls_scales_is_over(s, length, slot, &peers))
+			ls_scales_clear(s, slot);
+		if ((s->named[slot] & bit) != 0 || !above)
 			continue;
 		row = ls_scales_test(s, length, list, m, slot, &peers);
 		if (row == LS_SCALES_ROWS ||
@@ -329,8 +344,8 @@ scales_catch_up(struct ls_scales *s, size_t workers)
 	size_t to = s->done + workers < s->count ? s->done + workers : s->count;
 	double copy[LS_SCALES_PAST];
 
-	for (unsigned length = 1; length < LS_SCALES_LENGTHS && s->done < to;
-		length++) {
+	for (unsigned length = s->alone ? 0 : 1;
+		length < LS_SCALES_LENGTHS && s->done < to; length++) {
 		float *before = ls_scales_row(s, LS_SCALES_BEFORE + length);
 		const float *window[LS_SCALES_PAST];
 		uint64_t past = ls_scales_past(s, length);
@@ -344,6 +359,10 @@ scales_catch_up(struct ls_scales *s, size_t workers)
 				if (!isnan(window[k][i]))
 					copy[n++] = (double)window[k][i];
 			before[i] = n >= 2 ? (float)ls_stats_median(copy, n) : NAN;
+			/* of a few windows, a pause may be in half of them */
+			if (s->alone && length > 0 && n < LS_MANY)
+				before[i] = ls_scales_row(s,
+					LS_SCALES_BEFORE + length - 1)[i];
 		}
 	}
 	s->done = to;
@@ -358,7 +377,7 @@ scales_end_windows(struct ls_scales *s)
 	while (lag + 1 < LS_SCALES_LENGTHS &&
 		!ls_scales_is_long(s, lag, LS_SCALES_PATIENCE_S))
 		lag++;
-	s->due = 0;
+	s->due = 1; /* a unit, if it is looked at */
 	s->done = 0;
 	for (unsigned length = 1;
 		length < LS_SCALES_LENGTHS && s->units % (1ull << length) == 0;
@@ -430,20 +449,20 @@ scales_end_unit(struct ls_scales *s, const struct ls_blame_room *room)
 	scales_judge(s, room);
 }
 
-/* Median of the newest four steps; NaN unless half of them are known. */
+/* Median of the steps of a datum; NaN unless half of them are known. */
 static float
 scales_datum(const struct ls_scales *s, size_t slot)
 {
 	double v[LS_SCALES_DATUM];
 	size_t n = 0;
 
-	for (unsigned k = 0; k < LS_SCALES_DATUM; k++) {
+	for (unsigned k = 0; k < s->datum; k++) {
 		float x = ls_scales_row(s, LS_SCALES_STEP + k)[slot];
 
 		if (!isnan(x))
 			v[n++] = (double)x;
 	}
-	return 2 * n < LS_SCALES_DATUM ? NAN : (float)ls_stats_median(v, n);
+	return n == 0 || 2 * n < s->datum ? NAN : (float)ls_stats_median(v, n);
 }
 
 /* In the middle of a datum. */
@@ -492,8 +511,13 @@ ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t n,
 	LS_ASSERT(n <= s->count);
 	if (!(step_s > 0) || n == 0)
 		return;
+	/* four steps of a minute are no one datum of a unit that has no peers */
+	if (s->unit_data == 0 || s->datum == 0)
+		s->datum = s->alone && LS_SCALES_DATUM * step_s >= LS_SCALES_PATIENCE_S
+			? 1
+			: LS_SCALES_DATUM;
 	want = (uint32_t)fmax(1,
-		round(LS_SCALES_LEAST_S / 2 / LS_SCALES_DATUM / fmax(step_s, 1e-6)));
+		round(LS_SCALES_LEAST_S / 2 / s->datum / fmax(step_s, 1e-6)));
 	if (late != s->late)
 		scales_forget(s); /* another residual: other numbers */
 	s->late = late;
@@ -506,12 +530,13 @@ ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t n,
 	for (size_t i = 0; i < n; i++)
 		x[i] = (float)((late ? residual[i].late_s : residual[i].wait_s) /
 			step_s);
-	if (++s->steps == LS_SCALES_DATUM / 2 && s->unit_data == 1)
+	if (++s->steps == s->datum / 2 && s->unit_data == 1)
 		scales_look_between(s, room);
-	if (s->steps < LS_SCALES_DATUM)
+	if (s->steps < s->datum)
 		return;
 	scales_end_datum(s);
-	if (s->unit_data == 0 || want > 2 * s->unit_data || 2 * want < s->unit_data) {
+	if (s->unit_data == 0 || want > 2 * s->unit_data ||
+		(2 * want < s->unit_data && !s->alone)) {
 		scales_forget(s);
 		s->unit_data = want;
 	}
@@ -539,6 +564,7 @@ ls_scales_groups(struct ls_scales *s, struct ls_scales *workers, const uint32_t 
 	s->step_s = workers->step_s;
 	s->patience_s = workers->patience_s;
 	s->seen_s = workers->seen_s;
+	s->datum = workers->datum;
 	s->unit_data = workers->unit_data;
 	s->units = workers->units;
 	of = ls_scales_window(workers, 0, 0);

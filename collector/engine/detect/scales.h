@@ -49,7 +49,7 @@
  * or was in the windows that are kept, is nobody's peer: a slow rack hides no slow host.
  * A past window of a worker is compared with the median of the others, too, as the newest one is.
  * It stays named until the same test says that it is as before (scales_is_over).
- * Groups of workers are compared in the same way (ls_scales_groups).
+ * Groups of workers are compared in the same way (ls_scales_groups), and so is a whole job, with its own past (`alone`; pulse.h).
  * Three rules beside that:
  *   it lasts                every part of the window shows half of the excess;
  *   what others have shown  a worker is not named for an excess that two of the others
@@ -120,6 +120,7 @@ struct ls_scales {
 	struct ls_scales *members; /* if these are groups: the workers, else NULL; */
 	const uint32_t *sorted, *start; /* these by group; */
 	unsigned members_length; /* and the length of which their means are, 0: none */
+	bool alone; /* there is one unit, which is compared with its own past */
 	size_t count, capacity;
 	double seen_s; /* host-seconds */
 
@@ -127,6 +128,7 @@ struct ls_scales {
 	bool late; /* residual: lateness, else wait */
 	bool carried; /* something is known from earlier attempts, and compares */
 	uint32_t steps, data; /* of the datum and the unit so far */
+	uint32_t datum; /* steps of a datum */
 	uint32_t unit_data; /* data of a unit; 0 = not decided */
 	uint64_t units;
 	uint32_t due; /* lengths whose past is being looked at, a bit each */
@@ -164,6 +166,9 @@ void ls_scales_groups(struct ls_scales *s, struct ls_scales *workers,
 void ls_scales_restore(struct ls_scales *s, size_t slot, unsigned bits, double excess,
 	double usual, double below);
 
+/* It is named no more. */
+void ls_scales_clear(struct ls_scales *s, size_t slot);
+
 /* Sets what was usual of a worker's host in earlier attempts of the job, NaN: not known. */
 void ls_scales_carry(struct ls_scales *s, size_t slot, double usual);
 
@@ -187,6 +192,13 @@ ls_scales_carried(const struct ls_scales *s, size_t slot)
 
 /* How a worker that is named became slower, by its windows: in steps from now, so below 0. */
 struct ls_onset ls_scales_began(const struct ls_scales *s, size_t slot);
+
+/* Steps of a unit. */
+static inline double
+ls_scales_unit(const struct ls_scales *s)
+{
+	return (double)s->unit_data * (double)s->datum;
+}
 
 /* With a patience of 0 a young job is not judged by this test: nobody waits for it. */
 bool ls_scales_is_silent(const struct ls_scales *s);

@@ -15,6 +15,9 @@
  * 0.07 %) */
 #define LS_SCALES_FLOOR (LS_NOTHING / LS_SIGMAS)
 
+/* Of a job against its own past: what blocks of the quietest pods repeat to. */
+#define LS_SCALES_FLOOR_ALONE (LS_NOTHING / 10)
+
 #define LS_SCALES_NONE SIZE_MAX
 
 static inline float *

@@ -3,6 +3,7 @@
 #include "collector/engine/detect/scales_parts.h"
 
 #include <math.h>
+#include <string.h>
 
 #define SCALES_SAMPLE 32u /* of more, the past of so many is looked at */
 
@@ -145,10 +146,37 @@ ls_scales_sums(const struct ls_scales *s, unsigned length, size_t slot, bool jum
 		double v = scales_varied(s, length, slot, jump, k);
 
 		v -= ls_stats_median_without(&common[k], v);
-		if (!isnan(v))
+		/* of one long step, what is so far away is a pause */
+		if (!isnan(v) && (s->datum > 1 || fabs(v) <= limit))
 			scales_add(&sums, ls_stats_clip(v, limit));
 	}
 	return sums;
+}
+
+/*
+ * How far the past windows of who is alone count from their median, at most. A pause is no noise; where a datum is one long step, no median
+ * drops it. So a sixteenth of the windows, two at least, do not count if they are further away than what is looked for, and than some deviations. INFINITY: more of them are so far away, so that
+ * is what it varies by.
+ */
+static double
+scales_limit(const struct ls_scales *s, unsigned length, bool jump, uint64_t from)
+{
+	double v[LS_SCALES_PAST], copy[LS_SCALES_PAST], middle, limit;
+	size_t n = 0, far = 0;
+
+	for (uint64_t k = from; k + jump <= ls_scales_past(s, length); k++) {
+		v[n] = scales_varied(s, length, 0, jump, k);
+		n += isnan(v[n]) ? 0 : 1;
+	}
+	if (n == 0)
+		return INFINITY;
+	memcpy(copy, v, n * sizeof(*v));
+	middle = ls_stats_median(copy, n);
+	limit = fmax(LS_SIGMAS * LS_MAD_TO_SIGMA * ls_stats_mad(copy, n, middle),
+		LS_LEAST * LS_QUARTER);
+	for (size_t i = 0; i < n; i++)
+		far += fabs(v[i]) > limit ? 1 : 0;
+	return (double)far <= fmax(2, (double)n / LS_SIXTEENTH) ? limit : INFINITY;
 }
 
 /* The noisiest of n peers is left out: swapped to the end. */
@@ -173,13 +201,13 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 {
 	struct ls_scales_sums peer[SCALES_SAMPLE], all = { 0 };
 	struct ls_stats_middle common[LS_SCALES_PAST];
-	double past, windows;
+	double past, windows,
+		limit = s->datum == 1 ? scales_limit(s, length, jump, from) : INFINITY;
 	size_t n = 0;
 
 	ls_scales_common(s, length, list, m, jump, common);
 	for (size_t i = 0; i < m; i += scales_stride(m)) {
-		peer[n] = ls_scales_sums(s, length, list[i], jump, from, INFINITY,
-			common);
+		peer[n] = ls_scales_sums(s, length, list[i], jump, from, limit, common);
 		n += ls_scales_is_peer(s, length, list[i], skip) && peer[n].n > 0;
 	}
 	for (size_t k = 0; n > 2 && k * LS_SIXTEENTH < n; k++)
@@ -204,17 +232,20 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
  * Windows that follow each other and vary alike count as fewer: so many as an AR(1) with their correlation
  * r has that are independent. Their past is then more alike than it is like what comes: they vary about its
  * mean by 1 - v, and the next window by 1 + v - 2 c, with v the variance of the mean and c the covariance of both.
- * r is not known before v is: the first four rounds come near enough.
+ * r is not known before v is: the first four rounds come near enough. Of one unit alone r is known too badly for that: its standard
+ * error (white noise: 1 / sqrt(n)) is no correlation.
  */
 static void
-scales_correlate(struct ls_scales_spread *p, double jumps)
+scales_correlate(struct ls_scales_spread *p, double jumps, bool alone)
 {
 	double n = p->past, white = (1 + M_PI_2 / n) * n / (n - 1), r = 0, v = 1 / n,
 	       c = 0;
 	double within = p->sigma * p->sigma / white;
 
-	for (unsigned k = 0; k < LS_MANY; k++) {
-		r = fmax(0, 1 - jumps * jumps * (1 - v) / (2 * within));
+	for (unsigned k = 0; k < (alone ? 1 : LS_MANY); k++) {
+		r = fmax(0,
+			1 - jumps * jumps * (1 - v) / (2 * within) -
+				(alone ? 1 / sqrt(n) : 0));
 		if (!(r < 1))
 			return;
 		c = r * (1 - pow(r, n)) / (n * (1 - r));
@@ -241,7 +272,7 @@ scales_varies(const struct ls_scales *s, unsigned length, const uint32_t *list,
 
 	*ret_jumps = walk;
 	if (!isnan(walk.sigma))
-		scales_correlate(&p, walk.sigma);
+		scales_correlate(&p, walk.sigma, s->alone);
 	p.sigma *= pow(2, -SCALES_FALL * (double)twice);
 	walk.sigma *= sqrt(1 + LS_HALF * walk.past);
 	if (ls_scales_is_pair(s) && walk.windows >= LS_ONSET_MIN &&
@@ -258,14 +289,15 @@ ls_scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, si
 {
 	struct ls_scales_spread jumps;
 	struct ls_scales_peers p;
-	/* what one of two does is seen in the other, too: nothing of the window that is looked at is past */
-	bool two = m == 2;
+	/* what one of two does is seen in the other, too, and who is alone has only that: nothing of the window that is looked at is past */
+	bool two = m == 2 || s->alone;
 	/* who in its rack is slow from the first step as well does not say what is usual */
 	uint32_t rack =
 		skip == LS_SCALES_NONE ? UINT32_MAX : ls_scales_rack(s, list, m, skip);
 
 	p.in_time = scales_varies(s, length, list, m, skip, 1, 0, &jumps);
-	for (unsigned k = length; k-- > 1 && p.in_time.windows < LS_ONSET_MIN;) {
+	for (unsigned k = length;
+		k-- > (s->alone ? 0 : 1) && p.in_time.windows < LS_ONSET_MIN;) {
 		struct ls_scales_spread shorter = scales_varies(s, k, list, m, skip,
 			two ? (1ull << (length - k)) + 1 : 1, length - k, &jumps);
 
@@ -277,6 +309,12 @@ ls_scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, si
 			p.in_time.windows = fmin(shorter.windows, LS_ONSET_MIN);
 		}
 	}
+	/* shorter windows vary by as much as longer ones, at least: who is alone may have been quiet of late */
+	for (unsigned k = length + 1;
+		s->alone && k < LS_SCALES_LENGTHS && ls_scales_past(s, k) >= LS_MANY;
+		k++)
+		p.in_time.sigma = fmax(p.in_time.sigma,
+			scales_varies(s, k, list, m, skip, 1, 0, &jumps).sigma);
 	p.change = scales_middle(s, length, LS_SCALES_CHANGE, list, m, skip, UINT32_MAX,
 		fmax(p.in_time.sigma, LS_SCALES_FLOOR));
 	p.level =
@@ -361,7 +399,7 @@ ls_scales_rate(const struct ls_scales *s, unsigned length, bool jump, size_t slo
 	*ret_alone = scales_alone(of, k, list, n);
 	/* what comes and goes lasts for up to a patience */
 	part = fmin(1,
-		(double)(1ull << k) * of->unit_data * LS_SCALES_DATUM * of->step_s /
+		(double)(1ull << k) * ls_scales_unit(of) * of->step_s /
 			LS_SCALES_PATIENCE_S);
 	return (part * shown + 1) / (part * looked + 1);
 }

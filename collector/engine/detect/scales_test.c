@@ -48,6 +48,9 @@ scales_is_usual(const struct ls_scales *s, unsigned length, const uint32_t *list
 {
 	double rack;
 
+	if (s->alone)
+		return (double)ls_scales_shown(s, length, jump, 0)[slot] >=
+			LS_EXPLAINS * excess;
 	return scales_others(s, list, m, slot, LS_EXPLAINS * excess,
 		       ls_scales_shown(s, length, jump, 0), &rack) >=
 		fmax(fmin(2, (double)(m - 1)), floor((double)(m - 1) / LS_SIXTEENTH));
@@ -69,8 +72,7 @@ scales_is_structure(const struct ls_scales *s, const uint32_t *list, size_t m,
 bool
 ls_scales_is_long(const struct ls_scales *s, unsigned length, double seconds)
 {
-	return ((double)(1ull << length) + 0.5) * s->unit_data * LS_SCALES_DATUM *
-		s->step_s >=
+	return ((double)(1ull << length) + 0.5) * ls_scales_unit(s) * s->step_s >=
 		seconds;
 }
 
@@ -78,7 +80,8 @@ ls_scales_is_long(const struct ls_scales *s, unsigned length, double seconds)
 static bool
 scales_is_hasty(const struct ls_scales *s, unsigned length, double excess)
 {
-	double patience_s = s->patience_s > 0 ? s->patience_s : LS_SCALES_PATIENCE_S;
+	double patience_s =
+		s->patience_s > 0 || s->alone ? s->patience_s : LS_SCALES_PATIENCE_S;
 
 	if (ls_scales_is_pair(s))
 		excess *= 2; /* the other of two is as much below the median of all */
@@ -103,12 +106,16 @@ scales_counts(const struct ls_scales *s, unsigned length, const uint32_t *list,
 
 /*
  * One error rate for a look at one worker. Looks go on as long as a job does: when it has seen a host-week,
- * they err less often, in proportion to its age, so that errors add up to the logarithm of it.
+ * they err less often, in proportion to its age, so that errors add up to the logarithm of it. If units are single long steps, looks are
+ * as much fewer.
  */
 static double
 scales_tail(const struct ls_scales *s)
 {
-	return LS_SCALES_TAIL / (double)s->count * fmin(1, SCALES_WEEK_S / s->seen_s);
+	double rare = s->datum == 1 ? s->step_s * 2 / LS_SCALES_LEAST_S : 1;
+
+	return LS_SCALES_TAIL * rare / (double)s->count *
+		fmin(1, SCALES_WEEK_S / s->seen_s);
 }
 
 bool
@@ -131,7 +138,8 @@ scales_is_beyond(const struct ls_scales *s, const struct ls_scales_middle *now,
 	if (!(now->n > 0 && sigma >= 0))
 		return false;
 	among = sqrt((now->square + LS_PRIOR * sigma * sigma) / (now->n + LS_PRIOR));
-	far /= fmax(fmax(sigma, among), LS_SCALES_FLOOR);
+	far /= fmax(fmax(sigma, among),
+		s->alone ? LS_SCALES_FLOOR_ALONE : LS_SCALES_FLOOR);
 	return far > LS_SIGMAS &&
 		ls_stats_student(far,
 			(unsigned)fmax(fmin(in_time->windows, in_time->freedom), 3)) <
@@ -168,7 +176,8 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 		!scales_is_beyond(s, now, &in_time, rise - now->middle) ||
 		!scales_counts(s, length, list, m, slot, jump, rise))
 		return false;
-	if (!isnan(ls_scales_said(s, LS_SCALES_TURNED, slot)) || ls_scales_is_pair(s))
+	if (!isnan(ls_scales_said(s, LS_SCALES_TURNED, slot)) || ls_scales_is_pair(s) ||
+		s->alone)
 		return true;
 	ls_scales_common(s, length - jump, list, m, jump, common);
 	own = ls_scales_sums(s, length - jump, slot, jump, 1 + jump,
@@ -205,7 +214,7 @@ scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	if (!(excess > 2 * prior) || !(least > 0) || before < least ||
 		(since && isnan(before)) ||
 		ls_scales_is_mixed(s, 1ull << length, slot) ||
-		s->units * s->unit_data * LS_SCALES_DATUM < LS_DETECT_WARM / 2)
+		(double)s->units * ls_scales_unit(s) < LS_DETECT_WARM / 2)
 		return false;
 	in_time.sigma = fmax(in_time.sigma, 0);
 	in_time.windows = fmax(in_time.windows, LS_SCALES_TAILS * in_time.apart);
@@ -224,12 +233,17 @@ ls_scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list,
 {
 	double jump = ls_scales_said(s, LS_SCALES_JUMP, slot);
 
+	/* who is alone has no peers that say what so long a time may be like */
+	if (s->alone && ls_scales_past(s, length) < LS_MANY)
+		return LS_SCALES_ROWS;
 	if (scales_rises(s, length, list, m, slot, p, false))
 		return LS_SCALES_CHANGE;
-	if (ls_scales_said(s, LS_SCALES_NOW, slot) > LS_QUARTER * jump &&
-		p->jumps.windows >= LS_ONSET_MIN &&
+	if ((s->alone || ls_scales_said(s, LS_SCALES_NOW, slot) > LS_QUARTER * jump) &&
+		(p->jumps.windows >= LS_ONSET_MIN || s->alone) &&
 		scales_rises(s, length, list, m, slot, p, true))
 		return LS_SCALES_JUMP;
+	if (s->alone)
+		return LS_SCALES_ROWS;
 	if (scales_is_born(s, length, list, m, slot, p, true))
 		return LS_SCALES_SINCE;
 	return scales_is_born(s, length, list, m, slot, p, false) ? LS_SCALES_NOW
@@ -249,6 +263,9 @@ ls_scales_is_over(const struct ls_scales *s, unsigned length, size_t slot,
 	if (!(drop > LS_HALF * excess) ||
 		ls_scales_is_mixed(s, (1ull << length) << longest, slot))
 		return false;
+	/* half of what it was named for is far more than windows as long vary by */
+	if (s->alone)
+		return (s->named[slot] & 1u << length) != 0;
 	return (longest &&
 		       was - ls_scales_said(s, LS_SCALES_LAST, slot) >
 			       LS_HALF * excess) ||

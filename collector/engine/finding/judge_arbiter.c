@@ -40,7 +40,7 @@ ls_arbiter_is_of_other(const struct ls_engine *e, const struct ls_job *j, size_t
 	if (slot != SIZE_MAX)
 		return j->detect.worker[slot].found != 0 ||
 			ls_arbiter_is_of_net(j, (struct ls_suspect){ .at = slot });
-	return j->pulse.on || j->hang.on ||
+	return j->hang.on ||
 		(all->names == LS_NET_ALL && ls_detect_found(all->channel) != 0);
 }
 

@@ -126,13 +126,14 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 	}
 }
 
-/* The job's own finding of it, if it is open and can change. */
+/* The job's own finding of it, if it is open and can change. Waits for one worker after the other say more. */
 static struct ls_finding *
-judge_job_finding(struct ls_engine *e, const struct ls_finding *subject, int64_t now_us)
+judge_job_finding(struct ls_engine *e, const struct ls_job *j,
+	const struct ls_finding *subject, int64_t now_us)
 {
 	struct ls_finding *f = ls_findings_open(e, subject);
 
-	if (f == NULL ||
+	if (f == NULL || (f->detector == LS_DETECT_ROTATING && j->rhythm.rotating.on) ||
 		(f->kind != LS_KIND_JOB_SLOW && f->kind != LS_KIND_IMBALANCE) ||
 		ls_findings_is_known(f, now_us))
 		return NULL;
@@ -146,9 +147,8 @@ judge_job_tell(struct ls_engine *e, struct ls_job *j, bool was, uint64_t step,
 {
 	struct ls_finding subject = ls_findings_of_job(e, j, LS_KIND_JOB_SLOW), *f;
 
-	f = judge_job_finding(e, &subject, now_us);
-	if (was ? f == NULL || j->pulse.row != 0 ||
-				step < f->last_step + LS_FINDING_UPDATE_STEPS
+	f = judge_job_finding(e, j, &subject, now_us);
+	if (was ? f == NULL || step < f->last_step + LS_FINDING_UPDATE_STEPS
 		: ls_findings_open(e, &subject) != NULL)
 		return;
 	f = ls_findings_claim(e, &subject, j->pulse.since.step, j->pulse.since.t_us,
@@ -167,7 +167,9 @@ judge_job_culprit(const struct ls_engine *e, const struct ls_job *j)
 		const struct ls_finding *f = &e->findings[i - 1];
 
 		if (ls_finding_is_open(f) && f->scope != LS_SCOPE_JOB &&
-			f->kind != LS_KIND_HANG && strcmp(f->who.job, j->name) == 0)
+			(f->kind == LS_KIND_STRAGGLER || f->kind == LS_KIND_LINK ||
+				f->kind == LS_KIND_IMBALANCE) &&
+			strcmp(f->who.job, j->name) == 0)
 			return f;
 	}
 	return NULL;
@@ -179,9 +181,8 @@ judge_job_end(struct ls_engine *e, struct ls_job *j, const struct ls_finding *cu
 {
 	struct ls_finding subject = ls_findings_of_job(e, j, LS_KIND_JOB_SLOW), *f;
 
-	f = judge_job_finding(e, &subject, now_us);
-	j->pulse.on = false;
-	j->pulse.row = 0;
+	f = judge_job_finding(e, j, &subject, now_us);
+	ls_pulse_end(&j->pulse);
 	if (f == NULL || ls_arbiter_holds(e, j, f))
 		return;
 	if (culprit != NULL)
@@ -197,12 +198,15 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	bool was = p->on, found = j->detect.open > 0;
 
 	/* somebody is found who explains it: that is told instead */
-	if (p->on && found) {
+	if (found && p->since.steps > 0) {
 		judge_job_end(e, j, judge_job_culprit(e, j), row->row.step, now_us);
 		return;
 	}
-	if (!ls_pulse_step(p, &row->row, &row->totals, found, j->detect.worst.own_s))
+	if (!ls_pulse_step(p, &row->row, &row->totals, j->detect.step_s, e->patience_s,
+		    found, j->detect.worst.own_s))
 		return;
+	if (p->on && !was && judge_job_culprit(e, j) != NULL)
+		ls_pulse_end(p); /* whose slowness comes and goes */
 	if (p->on)
 		judge_job_tell(e, j, was, row->row.step, now_us);
 	else if (was)

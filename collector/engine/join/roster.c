@@ -64,6 +64,7 @@ roster_reset_job(struct ls_job *j)
 	ls_detect_fini(&j->detect);
 	ls_replica_fini(&j->replica);
 	ls_scales_fini(&j->scales);
+	ls_pulse_fini(&j->pulse);
 	ls_rhythm_fini(&j->rhythm);
 	ls_index_fini(&j->rank_index);
 	for (unsigned g = 0; g < LS_JOB_GROUPS; g++) {

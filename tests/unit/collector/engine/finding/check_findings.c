@@ -278,6 +278,24 @@ wander(struct fake_job *job, double drift[16], double sigma, double fault, int s
 	}
 }
 
+/* Findings about workers that are cleared. That of the job becomes part of them, if it is first. */
+static size_t
+cleared_workers(const struct fake_job *job)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < fake_job_told(job, "opened"); i++) {
+		json_t *f = fake_job_finding(job, i);
+
+		n += strcmp(json_string_value(json_object_get(f, "kind")),
+			     "job_slow") != 0 &&
+			strcmp(json_string_value(json_object_get(f, "status")),
+				"cleared") == 0;
+		json_decref(f);
+	}
+	return n;
+}
+
 /* A fault of 5 or 15 %, found or not, stands for eight attempts or is gone after the first: nothing is opened again, and
  * only what is gone is cleared, once. */
 LS_TEST_LOOP(attempts, noise_does_not_make_a_finding_flap, 0, 24)
@@ -290,7 +308,7 @@ LS_TEST_LOOP(attempts, noise_does_not_make_a_finding_flap, 0, 24)
 	job->random += 977 * (1 + (uint64_t)_i);
 	wander(job, drift, sigma, 0, 1200);
 	wander(job, drift, sigma, fault, 900);
-	ck_assert_uint_eq(fake_job_told(job, "cleared"), 0);
+	ck_assert_uint_eq(cleared_workers(job), 0);
 	for (int k = 0; k < 8; k++) {
 		if (k % 2 == 1)
 			end(job, LS_END_CRASHED);
@@ -298,7 +316,7 @@ LS_TEST_LOOP(attempts, noise_does_not_make_a_finding_flap, 0, 24)
 		wander(job, drift, sigma, gone ? 0 : fault, 200 + 100 * (k % 4));
 	}
 	ck_assert_uint_eq(fake_job_told(job, "reopened"), 0);
-	ck_assert_uint_le(fake_job_told(job, "cleared"), gone ? 1 : 0);
+	ck_assert_uint_le(cleared_workers(job), gone ? 1 : 0);
 	fake_job_free(job);
 }
 
