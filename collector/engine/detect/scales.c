@@ -311,7 +311,7 @@ scales_look_at_role(struct ls_scales *s, unsigned length, const uint32_t *list,
 	for (size_t i = 0; i < m; i++) {
 		uint32_t slot = list[i];
 		unsigned bit = 1u << length, row;
-		/* beside its peers; who is alone has none */
+		/* above the middle of its peers, if it has any */
 		bool above = s->alone || (double)now[slot] > ls_scales_least(s, slot);
 
 		if (s->named[slot] == 0 && !above)
@@ -359,7 +359,7 @@ scales_catch_up(struct ls_scales *s, size_t workers)
 				if (!isnan(window[k][i]))
 					copy[n++] = (double)window[k][i];
 			before[i] = n >= 2 ? (float)ls_stats_median(copy, n) : NAN;
-			/* of a few windows, a pause may be in half of them */
+			/* a pause may be in half of a few windows */
 			if (s->alone && length > 0 && n < LS_MANY)
 				before[i] = ls_scales_row(s,
 					LS_SCALES_BEFORE + length - 1)[i];
@@ -377,7 +377,7 @@ scales_end_windows(struct ls_scales *s)
 	while (lag + 1 < LS_SCALES_LENGTHS &&
 		!ls_scales_is_long(s, lag, LS_SCALES_PATIENCE_S))
 		lag++;
-	s->due = 1; /* a unit, if it is looked at */
+	s->due = 1; /* that of units is wanted for a job only */
 	s->done = 0;
 	for (unsigned length = 1;
 		length < LS_SCALES_LENGTHS && s->units % (1ull << length) == 0;
@@ -511,7 +511,7 @@ ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t n,
 	LS_ASSERT(n <= s->count);
 	if (!(step_s > 0) || n == 0)
 		return;
-	/* four steps of a minute are no one datum of a unit that has no peers */
+	/* where four steps last for a minute, a job counts each of them; workers have peers, who say more */
 	if (s->unit_data == 0 || s->datum == 0)
 		s->datum = s->alone && LS_SCALES_DATUM * step_s >= LS_SCALES_PATIENCE_S
 			? 1

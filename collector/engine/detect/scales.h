@@ -120,7 +120,7 @@ struct ls_scales {
 	struct ls_scales *members; /* if these are groups: the workers, else NULL; */
 	const uint32_t *sorted, *start; /* these by group; */
 	unsigned members_length; /* and the length of which their means are, 0: none */
-	bool alone; /* there is one unit, which is compared with its own past */
+	bool alone; /* there is one unit, a job, which is compared with its own past */
 	size_t count, capacity;
 	double seen_s; /* host-seconds */
 

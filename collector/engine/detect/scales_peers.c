@@ -154,9 +154,9 @@ ls_scales_sums(const struct ls_scales *s, unsigned length, size_t slot, bool jum
 }
 
 /*
- * How far the past windows of who is alone count from their median, at most. A pause is no noise; where a datum is one long step, no median
- * drops it. So a sixteenth of the windows, two at least, do not count if they are further away than what is looked for, and than some deviations. INFINITY: more of them are so far away, so that
- * is what it varies by.
+ * How far from their median the past windows of a job count, where a datum is one long step. A pause is no noise, and no median of four steps drops it: so a
+ * sixteenth of the windows, two at least, do not count if they are further away than what is looked for, and than some deviations. INFINITY: more of them are so
+ * far away, so that is what it varies by.
  */
 static double
 scales_limit(const struct ls_scales *s, unsigned length, bool jump, uint64_t from)
@@ -289,7 +289,7 @@ ls_scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, si
 {
 	struct ls_scales_spread jumps;
 	struct ls_scales_peers p;
-	/* what one of two does is seen in the other, too, and who is alone has only that: nothing of the window that is looked at is past */
+	/* what one of two does is seen in the other, too, and a job has only its own past: nothing of the window that is looked at is past */
 	bool two = m == 2 || s->alone;
 	/* who in its rack is slow from the first step as well does not say what is usual */
 	uint32_t rack =
@@ -309,7 +309,7 @@ ls_scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, si
 			p.in_time.windows = fmin(shorter.windows, LS_ONSET_MIN);
 		}
 	}
-	/* shorter windows vary by as much as longer ones, at least: who is alone may have been quiet of late */
+	/* shorter windows vary by as much as longer ones, at least: the past of a job may have been quiet of late */
 	for (unsigned k = length + 1;
 		s->alone && k < LS_SCALES_LENGTHS && ls_scales_past(s, k) >= LS_MANY;
 		k++)

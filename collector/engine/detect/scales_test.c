@@ -233,7 +233,7 @@ ls_scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list,
 {
 	double jump = ls_scales_said(s, LS_SCALES_JUMP, slot);
 
-	/* who is alone has no peers that say what so long a time may be like */
+	/* a job has no peers that say what so long a time may be like */
 	if (s->alone && ls_scales_past(s, length) < LS_MANY)
 		return LS_SCALES_ROWS;
 	if (scales_rises(s, length, list, m, slot, p, false))
