@@ -18,7 +18,7 @@ and racks of four. The noises:
   sines        2 % for each host, 1,500 steps long, at a phase of its own
 
 Faults: `none`; N% from the middle on, or up to 63 steps later; `N%-born`: from the first step. Columns: `named`: hosts that a finding of warning or
-above, or of info, is about; right: a healthy job with no host named, or the culprit alone. `found after`: steps from the
+above, or of info, is about; right: a healthy job without a finding, or the culprit alone. `found after`: steps from the
 onset to the step in which the culprit was first named. `findings/reopened, cost`: for each run, findings about the culprit, how often
 they were opened again, and what they cost in all as a ratio to the truth (what the step ends later by). With `--steps 10000` a fault
 stands for 5,000 steps; with `--lasts 2000` it ends after 2,000, with `--lasts 100/500` it is there for 100 of every 500. The program is that of $LOCKSTEP_BUILD or of ./build.
@@ -175,12 +175,13 @@ def outcome(findings, truth):
         everybody[host] = min(named[False][host], named[True][host])
     after = everybody[culprit] - onset if culprit in everybody else None
     first = culprit is not None and after is not None and min(everybody.values()) == everybody[culprit]
-    right = not everybody if culprit is None else set(everybody) == {culprit}
+    others = [f["kind"] for f in findings if not names(f)]
+    right = not everybody and not others if culprit is None else set(everybody) == {culprit}
     about = [f for f in findings if culprit in names(f)]
     told = sum(f["impact"].get("chip_hours_lost_total") or 0 for f in about)
     return {"cost": round(told / cost, 2) if cost else None, "about": len(about), "reopened": sum(f["persistence"]["reopened"] for f in about),
             "warning": named[True], "info": named[False], "after": after, "first": first, "right": right, "culprit": culprit,
-            "others": [f["kind"] for f in findings if not names(f)]}
+            "others": others}
 
 
 def row(case, runs):
