@@ -16,6 +16,8 @@ and racks of four. The noises:
   bursts       8 % for 20 steps, 1,000 steps apart on average
   walks        a random walk for each host, 0.1 % a step, kept within 6 %
   sines        2 % for each host, 1,500 steps long, at a phase of its own
+  days-P       the time of day: a sine of 24 hours, P % times .5 to 1.5 for each host, all at the same time but for two hours
+  ticks-P      independent steps of .3 %; every clock reads whole ticks only, P % of a step long
 
 Faults: `none`; N% from the middle on, or up to 63 steps later; `N%-born`: from the first step. Columns: `named`: hosts that a finding of warning or
 above, or of info, is about; right: a healthy job without a finding, or the culprit alone. `found after`: steps from the
@@ -42,6 +44,7 @@ START_S = 1.8e9
 OWN = 0.9  # of a step
 COLLECTIVE = 0.02
 CHIPS = 4  # of a host
+DAY_S = 86400
 
 # noise, hosts, fault, seconds a step
 CASES = [
@@ -55,8 +58,9 @@ CASES = [
         ("neighbours", 32, "none"), ("neighbours", 32, "15%"), ("neighbours", 4, "none"), ("neighbours", 8, "none"), ("neighbours", 64, "none"),
         ("bursts", 32, "none"), ("bursts", 32, "15%"), ("bursts", 4, "none"), ("bursts", 8, "none"),
         ("walks", 32, "none"), ("walks", 32, "20%"),
-        ("sines", 32, "none"), ("sines", 32, "15%"), ("sines", 4, "none")]],
-    ("iid-0.3", 16, "none", 10.0), ("iid-0.3", 16, "8%", 10.0), ("wander-5-50", 32, "none", 10.0), ("wander-5-50", 32, "20%", 10.0),
+        ("sines", 32, "none"), ("sines", 32, "15%"), ("sines", 4, "none"),
+        ("ticks-3", 16, "none"), ("ticks-3", 16, "8%")]],
+    ("days-5", 16, "none", 10.0), ("days-5", 16, "8%", 10.0), ("iid-0.3", 16, "none", 10.0), ("iid-0.3", 16, "8%", 10.0), ("wander-5-50", 32, "none", 10.0), ("wander-5-50", 32, "20%", 10.0),
 ]
 
 
@@ -93,14 +97,13 @@ def walk(rng, step, limit):
         x = max(-limit, min(limit, x + rng.gauss(0, step)))
 
 
-def sine(rng, size, length):
-    k = rng.uniform(0, length)
+def sine(size, length, k):
     while True:
         yield size * math.sin(2 * math.pi * k / length)
         k += 1
 
 
-def noises(kind, hosts, rng):
+def noises(kind, hosts, step_s, rng):
     """Of each host, a generator of what its work is longer by, as a ratio."""
     name, *number = kind.split("-")
     number = [float(n) for n in number]
@@ -110,7 +113,8 @@ def noises(kind, hosts, rng):
         return [iter(held[h // 8]) for h in range(hosts)]
     make = {"iid": lambda: iid(rng, number[0] / 100), "wander": lambda: ar1(rng, number[0] / 100, number[1]),
             "neighbours": lambda: two_states(rng, 0.04, 100, 900), "bursts": lambda: bursts(rng, 0.08, 20, 1000),
-            "walks": lambda: walk(rng, 0.001, 0.06), "sines": lambda: sine(rng, 0.02, 1500)}[name]
+            "walks": lambda: walk(rng, 0.001, 0.06), "sines": lambda: sine(0.02, 1500, rng.uniform(0, 1500)), "ticks": lambda: iid(rng, 0.003),
+            "days": lambda: sine(number[0] / 100 * rng.uniform(0.5, 1.5), DAY_S / step_s, rng.uniform(0, DAY_S / 12 / step_s))}[name]
     return [make() for _ in range(hosts)]
 
 
@@ -118,8 +122,9 @@ def write(path, case, steps, seed, on, cycle):
     """Writes the job; returns culprit (None: healthy), its onset, the times at which steps end, and what it costs (chip-hours)."""
     kind, hosts, fault, step_s = case
     rng = random.Random("%s/%s/%s/%s/%d" % (*case, seed))
-    each, jitter = noises(kind, hosts, rng), [random.Random(rng.random()).gauss for _ in range(hosts)]
+    each, jitter = noises(kind, hosts, step_s, rng), [random.Random(rng.random()).gauss for _ in range(hosts)]
     excess = 0.0 if fault == "none" else float(fault.split("%")[0]) / 100
+    tick_s = float(kind[6:]) / 100 * step_s if kind.startswith("ticks") else 0
     onset = 0 if fault.endswith("born") else steps // 2
     culprit = rng.randrange(hosts) if excess > 0 else None
     onset += 0 if culprit is None or onset == 0 else rng.randrange(64)  # at any step of a window
@@ -134,9 +139,10 @@ def write(path, case, steps, seed, on, cycle):
             last = begin + max(own)
             end = last + COLLECTIVE * step_s
             for h in range(hosts):
+                t0, t1, t2 = [t if tick_s == 0 else t // tick_s * tick_s for t in (begin, begin + own[h], end)]
                 out.write('{"job":"noise","host":"h%02d","rank":%d,"slice":"s%d","rack":"r%d","world":%d,"chips":%d,"step":%d,"t_begin":%.6f,"duration":%.6f,'
                           '"phases":{"compute":%.6f,"sync_wait":%.6f},"sync_enter":%.6f,"sync_exit":%.6f}\n'
-                          % (h, h, 2 * h // hosts, h // 4, hosts, CHIPS, k, begin, end - begin, own[h], end - begin - own[h], begin + own[h], end))
+                          % (h, h, 2 * h // hosts, h // 4, hosts, CHIPS, k, t0, t2 - t0, t1 - t0, t2 - t1, t1, t2))
             begin = end
             ends.append(end)
     return None if culprit is None else "h%02d" % culprit, onset, ends, lost_s * hosts * CHIPS / 3600
@@ -219,7 +225,7 @@ def main():
                 continue
             runs = []
             for seed in map(int, a.seed.split(",")):
-                steps = min(a.steps, 600) if case[3] > 1 else a.steps
+                steps = int(2 * DAY_S / case[3]) if case[0].startswith("days") else min(a.steps, 600) if case[3] > 1 else a.steps
                 path = os.path.join(a.keep or scratch, "-".join([text, str(seed), str(steps), *filter(None, [on, cycle])]).replace("/", "_") + ".jsonl.gz")
                 side = path + ".truth"
                 if not os.path.exists(side):

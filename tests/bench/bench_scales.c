@@ -26,6 +26,8 @@
  * GROUPS: `racks-N`, racks of N hosts, or `slices-N`, N slices, judged after each step, as in a job. A second line of a row counts
  * healthy groups, also a week and 10,000 hosts. A group counts when it is named, and one of its members is named or found; a host,
  * unless its group is named by then. The culprit is a whole group: if its single members are named first, that is not counted.
+ * `job`: not the hosts are judged, but the job, whose step ends with the last of them, against its own past (detect/pulse.h). Each time
+ * that it is found slow counts; FAULT N% is of all hosts.
  *
  * Columns: runs; host-weeks; healthy hosts named for 2 % of a step or more, which would be a warning; the same a week and
  * 10,000 hosts, with the upper end of its one-sided 95 % interval (Poisson; hosts of one run count as independent); both
@@ -63,6 +65,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "collector/engine/detect/detect.h"
+#include "collector/engine/detect/pulse.h"
 #include "collector/engine/detect/scales.h"
 #include "proto/limits.h"
 
@@ -79,7 +82,7 @@ struct bench_case {
 	unsigned hosts;
 	unsigned members, groups; /* hosts of a group; 1 and 0: there are no groups */
 	double excess; /* of host 0, or group 0; 0 = healthy */
-	bool born, least, racks;
+	bool born, least, racks, job;
 	double step_s;
 };
 
@@ -87,6 +90,7 @@ struct bench_job {
 	const struct bench_case *c;
 	struct ls_scales scales, groups;
 	struct ls_detect detect;
+	struct ls_pulse pulse;
 	bool finds; /* detect is asked, too */
 	uint64_t step;
 	struct ls_blame_room room, parted; /* hosts by role, and by group */
@@ -129,6 +133,7 @@ bench_close(struct bench_job *j)
 	ls_scales_fini(&j->scales);
 	ls_scales_fini(&j->groups);
 	ls_detect_fini(&j->detect);
+	ls_pulse_fini(&j->pulse);
 	ls_blame_fini(&j->room);
 	ls_blame_fini(&j->parted);
 	free(j->group);
@@ -196,6 +201,7 @@ bench_step(struct bench_job *j, double excess)
 {
 	const struct bench_case *c = j->c;
 	struct ls_blame_step totals;
+	struct ls_row row = { .cell_count = c->hosts, .cells = j->cell };
 
 	bench_work(j, excess);
 	ls_blame_judge(&j->room, j->cell, c->hosts, false, j->scales.named, j->blame,
@@ -216,7 +222,13 @@ bench_step(struct bench_job *j, double excess)
 	ls_detect_step(&j->detect, j->step,
 		(int64_t)((double)j->step * c->step_s * 1e6), false, j->blame, c->hosts,
 		&totals);
-	j->step++;
+	row.step = j->step++;
+	if (!c->job)
+		return;
+	if (j->detect.open > 0)
+		ls_pulse_end(&j->pulse);
+	ls_pulse_step(&j->pulse, &row, &totals, c->step_s, PATIENCE_S,
+		j->detect.open > 0, j->detect.worst.own_s);
 }
 
 /* Is it named, or found: a group, or by numbers after those of groups, a host? */
@@ -240,6 +252,45 @@ static unsigned
 bench_group(const struct bench_job *j, unsigned i)
 {
 	return i < j->c->groups ? i : j->group[i - j->c->groups];
+}
+
+/* The same of the job itself. */
+static void
+bench_run_job(const struct bench_case *c, unsigned steps, const struct bench_options *o,
+	struct bench_sum *sum)
+{
+	unsigned onset = c->born ? 0 : steps / 2;
+	bool was = false, missed = false;
+	struct bench_job j;
+	double at = NAN;
+
+	bench_open(&j, c);
+	j.finds = true;
+	for (unsigned k = 0; k < steps; k++) {
+		double told;
+		bool on;
+
+		bench_step(&j, k >= onset ? c->excess : 0);
+		on = j.pulse.on;
+		told = ls_scales_said(&j.pulse.scales, LS_SCALES_EXCESS, 0);
+		if (on && !was) {
+			if (o->tell)
+				fprintf(stderr,
+					"job step %u lengths %04x excess %.4f\n", k,
+					j.pulse.scales.named[0], told);
+			if (c->excess > 0 && k >= onset) {
+				at = isnan(at) ? k - onset : at;
+			} else {
+				sum->healthy[0]++;
+				sum->warned[0] += told >= LS_SEVERITY_WARNING_RATIO;
+				missed = true;
+			}
+		}
+		was = on;
+	}
+	if (!isnan(at) && !missed)
+		sum->delay[sum->found++] = at;
+	bench_close(&j);
 }
 
 static void
@@ -436,12 +487,17 @@ bench_possible(const struct bench_case *c, unsigned steps)
 		sqrt((1.0 / c->members + 1.0 / (c->hosts - c->members)) / told);
 }
 
-/* Reads racks-N or slices-N. */
+/* Reads racks-N, slices-N or job. */
 static bool
 bench_parse_groups(const char *text, struct bench_case *c)
 {
 	unsigned n;
 
+	c->job = strcmp(text, "job") == 0;
+	if (c->job) {
+		c->members = c->hosts;
+		return !c->least;
+	}
 	c->racks = sscanf(text, "racks-%u", &n) == 1;
 	if ((!c->racks && sscanf(text, "slices-%u", &n) != 1) || n < 2 || n >= c->hosts)
 		return false;
@@ -461,11 +517,12 @@ bench_parse(const char *text, const struct scales_records *recorded,
 	*c = (struct bench_case){ .step_s = 0.4, .members = 1 };
 	n = sscanf(text, "%31[^/]/%u/%15[^/]/%lf/%15s", noise, &c->hosts, fault,
 		&c->step_s, groups);
-	if (n < 3 || c->hosts < 2 || c->hosts > LS_WORKERS_MAX || !(c->step_s > 0) ||
-		(n == 5 && !bench_parse_groups(groups, c)))
+	if (n < 3 || c->hosts < 2 || c->hosts > LS_WORKERS_MAX || !(c->step_s > 0))
 		return false;
 	c->born = strstr(fault, "-born") != NULL;
 	c->least = strcmp(fault, "least") == 0;
+	if (n == 5 && !bench_parse_groups(groups, c))
+		return false;
 	if (sscanf(fault, "%lf%%", &c->excess) == 1)
 		c->excess /= 100;
 	else if (!c->least && strcmp(fault, "none") != 0)
@@ -513,7 +570,8 @@ bench_row(const char *text, const struct bench_case *c, unsigned runs, double ho
 		abort();
 	for (unsigned r = 0; r < runs; r++) {
 		scales_noise_seed((seed << 32 | r) * 0x9e3779b97f4a7c15ull + 1);
-		bench_run(c, (unsigned)(hours * 3600 / c->step_s), o, &sum);
+		(c->job ? bench_run_job : bench_run)(c,
+			(unsigned)(hours * 3600 / c->step_s), o, &sum);
 	}
 	weeks = (double)runs * hours * 3600 / WEEK_S * c->hosts;
 	qsort(sum.delay, sum.found, sizeof(*sum.delay), bench_compare);
@@ -569,7 +627,7 @@ main(int argc, char **argv)
 			fprintf(stderr,
 				"usage: bench_scales [--runs N] [--hours H] "
 				"[--seed N] [--tell] [--found] [--recorded FILE] "
-				"[NOISE/HOSTS/FAULT[/SECONDS[/racks-N|/slices-N]]]...\n");
+				"[NOISE/HOSTS/FAULT[/SECONDS[/racks-N|/slices-N|/job]]]...\n");
 			return 2;
 		}
 	}

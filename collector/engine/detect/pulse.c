@@ -102,7 +102,8 @@ pulse_begin(struct ls_pulse *p, double step_s)
 	double slow = ls_scales_said(&p->scales, LS_SCALES_USUAL, 0) +
 		LS_HALF * ls_scales_said(&p->scales, LS_SCALES_EXCESS, 0);
 	const struct ls_pulse_block *b;
-	double n = 0, within;
+	double n = 0, within,
+	       error = o.known ? fmax(o.at - o.early, o.late - o.at) : back;
 
 	do
 		back -= p->block[--k % LS_PULSE_BLOCKS].steps;
@@ -110,7 +111,8 @@ pulse_begin(struct ls_pulse *p, double step_s)
 	b = &p->block[k % LS_PULSE_BLOCKS];
 	within = fmax(-back, 0); /* so many steps of this one were before */
 	p->since = (struct ls_pulse_from){ .step = b->step + (uint64_t)within,
-		.t_us = b->t_us + (int64_t)(within * step_s * 1e6) };
+		.t_us = b->t_us + (int64_t)(within * step_s * 1e6),
+		.uncertainty_steps = (uint32_t)ceil(error) };
 	p->base = p->before;
 	for (; first < k; first++) {
 		b = &p->block[first % LS_PULSE_BLOCKS];

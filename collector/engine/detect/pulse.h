@@ -56,6 +56,7 @@ struct ls_pulse_block {
 struct ls_pulse_from {
 	uint64_t step, steps; /* steps: in `now`; 0 = none */
 	int64_t t_us;
+	uint32_t uncertainty_steps; /* of `step` */
 	struct ls_pulse_means now;
 	double newest_s; /* LS_PULSE_MEAN of the newest block */
 	/* a point for each block: steps from `step` to the block, its LS_PULSE_STEP */

@@ -20,12 +20,13 @@ scales_add(struct ls_scales_sums *sums, double v)
 }
 
 /* Degrees of freedom of a Student's t with the kurtosis of these numbers, of which n are free; a standard error of it
- * (of a Gaussian) is no tail. INFINITY: they have none. */
+ * (of a Gaussian) is no tail. INFINITY: they have none. Of one unit alone nobody else says that there is none: it may be as much more. */
 static double
-scales_freedom(const struct ls_scales_sums *sums)
+scales_freedom(const struct ls_scales_sums *sums, bool alone)
 {
-	double excess = sums->fourth * sums->n / (sums->square * sums->square) - 3 -
-		sqrt(24 / sums->n);
+	double error = sqrt(24 / sums->n),
+	       excess = sums->fourth * sums->n / (sums->square * sums->square) - 3 +
+		(alone ? error : -error);
 
 	return fmax(4 + 6 / fmax(excess, 0), LS_SCALES_TAILS);
 }
@@ -225,7 +226,7 @@ scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	all.n = windows;
 	return (struct ls_scales_spread){ sqrt(all.square / windows *
 						  (1 + M_PI_2 / past)),
-		past, windows, 1, scales_freedom(&all) };
+		past, windows, 1, scales_freedom(&all, s->alone) };
 }
 
 /*

@@ -152,7 +152,7 @@ judge_job_tell(struct ls_engine *e, struct ls_job *j, bool was, uint64_t step,
 		: ls_findings_open(e, &subject) != NULL)
 		return;
 	f = ls_findings_claim(e, &subject, j->pulse.since.step, j->pulse.since.t_us,
-		LS_BLOCK, now_us);
+		j->pulse.since.uncertainty_steps, now_us);
 	if (f == NULL)
 		return;
 	judge_job_refresh(e, j, f, step);

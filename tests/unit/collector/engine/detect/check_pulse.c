@@ -100,6 +100,29 @@ LS_TEST(all, all_slower_is_told_when_nobody_was_found_meanwhile)
 	ls_pulse_fini(&f.p);
 }
 
+/* A step ends with the last of 16 hosts, which wander: the greatest of so many has a longer tail than each of them. */
+LS_TEST_LOOP(all, a_job_of_hosts_that_wander_is_not_slow, 26, 29)
+{
+	struct feed f = job(0, 1, WORKERS, 1);
+	double host[16] = { 0 }, keep = pow(0.5, 0.1);
+
+	f.random = (uint64_t)_i;
+	for (int k = 0; k < 9000 && !f.p.on; k++) {
+		f.slow = -INFINITY;
+		for (int i = 0; i < 16; i++) {
+			host[i] = keep * host[i] +
+				0.02 * sqrt(1 - keep * keep) * 2 *
+					(ls_test_random(&f.random) +
+						ls_test_random(&f.random) +
+						ls_test_random(&f.random) - 1.5);
+			f.slow = fmax(f.slow, host[i]);
+		}
+		run(&f, 1);
+	}
+	ck_assert_msg(!f.p.on, "slow in step %llu", (unsigned long long)f.step);
+	ls_pulse_fini(&f.p);
+}
+
 /* A ramp climbs while its steps go on; one step up does not, whatever the noise. */
 LS_TEST_LOOP(all, a_ramp_is_told_from_a_step, 0, 3)
 {

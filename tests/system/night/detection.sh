@@ -1,0 +1,138 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# detection.sh [SHARE [RECORDINGS]...]: the figures of the detection sections of tests/MEASURED.md, from one command: who is found, after how many steps, with which
+# cause and cost; how often healthy hosts, racks, slices and jobs are found; how small a slowdown is named. SHARE of the runs (0.01, and two hours instead of a week; 1
+# takes a day). RECORDINGS: directories that tests/record/record.sh made, beside ../shared/data/runs. Rows go to build/test-logs/long/detection-COMMIT, a file each, and
+# `page` holds them all; those that are there are not run again. A row of independent noise or wander in which more than one healthy host, group or job, a
+# week and 10,000 hosts is found with a warning is a failure.
+# Limit: 900 s
+# Alone: it runs as many rows as there are CPUs.
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
+share=${1:-0.01}
+recordings=(runs "${@:2}") # runs: those of ../shared
+commit=$(git -C "$top" describe --always --abbrev=40 --exclude '*' --dirty 2>/dev/null || echo unknown)
+kept=$build/test-logs/long/detection-$commit
+work_begin
+case $commit-$share in
+unknown-* | *-dirty-* | *-0.*) kept=$work/rows ;; # not to be taken for the whole of a commit
+esac
+mkdir -p "$kept"
+check "the benches build" make -s -C "$build" tests/bench/bench_scales tests/bench/bench_detect
+
+# rows: NAME PROGRAM OPTION..., in order.
+rows() {
+	local noise hosts seconds trials name kind groups draw recorded=()
+	for name in contract grid levels; do
+		if [ "$share" = 1 ]; then
+			echo "$name bench/bench_detect --full --runs 20 --table $name"
+		else
+			echo "$name bench/bench_detect --runs 20 --hosts 64 --table $name"
+		fi
+	done
+	[ "$share" != 1 ] || echo "healthy bench/bench_detect --full --weeks 3 --table null"
+	for draw in mixed again beside born early kinds; do
+		echo "faults-$draw bench/bench_faults.py --draw $draw --seed 40 --runs 70"
+	done
+	echo "causes bench/bench_causes.py --runs 1100 --seed 2711"
+	echo "blocks record/blocks.py"
+	for name in "${recordings[@]}"; do
+		echo "recorded-${name##*/} bench/bench_recorded.py ${name/#runs/}"
+	done
+	if [ "$share" = 1 ]; then
+		echo "noise bench/bench_noise.py --seed 501,502,503"
+		echo "noise-long bench/bench_noise.py --seed 501,502 --steps 20000"
+		echo "noise-ends bench/bench_noise.py --seed 501 --steps 10000 --lasts 2000"
+	fi
+	[ ! -s "$work/late-runs" ] || recorded=(--recorded "$work/late-runs")
+	for name in "${recordings[@]##*/}"; do
+		for kind in late wait; do
+			[ ! -s "$work/$kind-$name" ] ||
+				echo "$kind-$name bench/bench_scales --found --recorded $work/$kind-$name --seed 2711 --hours 168 --runs 16 recorded-64/64/none/1"
+		done
+	done
+	for noise in wander-{2,5,10}-{10,60,600} tails-2; do
+		echo "$noise bench/bench_scales --found --seed 2711 --hours 168 --runs 16 $noise/64/none/1"
+	done
+	for noise in iid-{0.3,1,2,5}; do
+		echo "$noise bench/bench_scales --found --seed 2711 --hours 168 --runs 470 $noise/64/none/10"
+	done
+	for groups in racks-4 slices-2 job; do
+		for noise in wander-{2,5,10}-60; do
+			echo "$noise-$groups bench/bench_scales --found --seed 2711 --hours 168 --runs 16 $noise/64/none/1/$groups"
+		done
+		for noise in iid-1 wander-2-50; do
+			[ "$groups" = job ] || echo "least-$noise-$groups bench/bench_scales --seed 2711 --runs 100 $noise/64/least/1/$groups"
+		done
+	done
+	for seconds in 1 10 0.02; do
+		for hosts in 16 256 4096; do
+			[ "$hosts" -eq 16 ] || [ "$share" = 1 ] || continue
+			trials=$((hosts == 16 ? 200 : hosts == 256 ? 80 : 40))
+			for noise in iid-{0.3,1,2,5} wander-{2,5,10}-{50,500} ${recorded:+recorded-64}; do
+				echo "least-$noise-$hosts-$seconds bench/bench_scales ${recorded[*]} --seed 2711 --runs $trials $noise/$hosts/least/$seconds"
+			done
+		done
+	done
+}
+
+# row NAME PROGRAM OPTION...: runs it, unless its line is there.
+# shellcheck disable=SC2317  # called by xargs
+row() {
+	local name=$1 program=$build/tests/$2 k status
+	local -a options=("${@:3}")
+	[ ! -s "$kept/$name" ] || return 0
+	[[ $2 != *.py ]] || program=$top/tests/$2
+	for k in "${!options[@]}"; do
+		[ "${options[k]}" != --hours ] || [ "$share" = 1 ] || options[k + 1]=2
+		case ${options[k]} in
+		--runs) options[k + 1]=$(awk "BEGIN { n = ${options[k + 1]} * $share; print (n > 1 ? int(n) : 1) }") ;;
+		esac
+	done
+	LOCKSTEP_BUILD=$build TMPDIR=$work nice -n 19 "$program" "${options[@]}" >"$kept/.$name" 2>"$kept/.$name.log"
+	status=$?
+	case $name-$status in
+	*-0 | recorded-*-1) ;; # which says that a recording is not judged right
+	blocks-77 | recorded-*-2) return 0 ;; # there is no data
+	*) tail -n 5 "$kept/.$name.log"; return 1 ;;
+	esac
+	mv "$kept/.$name" "$kept/$name"
+}
+export -f row
+export kept share work build top
+
+for directory in "${recordings[@]}"; do
+	name=${directory##*/}
+	[ "$directory" != runs ] || directory=''
+	for kind in late wait; do
+		option=''
+		[ "$kind" != wait ] || option=--wait
+		why=$("$top/tests/record/residuals.py" $option ${directory:+"$directory"} 2>&1 >"$work/$kind-$name")
+		case $? in
+		0) ;;
+		77) skip "recorded workers: $kind, $name" "$why" ;;
+		*) result 1 "residuals.py $option $directory: $why" ;;
+		esac
+	done
+done
+rows | xargs -P "$(nproc)" -L 1 bash -c 'row "$@"' row
+result $? "all rows are made"
+{
+	printf 'Engine %s, commit %s, %s, %s of the runs.\n' "$(sed -n 's/#define LS_ENGINE_VERSION "\(.*\)"/\1/p' "$top/collector/engine/engine.h")" \
+		"$commit" "$(date -u +%F)" "$share"
+	while read -r name program options; do
+		# shellcheck disable=SC2016  # a command in Markdown
+		[ ! -s "$kept/$name" ] || printf '\n### %s\n`%s %s`\n\n%s\n' "$name" "$program" "$options" "$(cat "$kept/$name")"
+	done < <(rows)
+} >"$kept/page"
+while read -r line; do note "$line"; done <"$kept/page"
+while read -r name _; do
+	[ -s "$kept/$name" ] || continue
+	case $name in
+	iid-* | wander-*)
+		tail -n +3 "$kept/$name" | awk -F'|' '{ split($6, rate, " "); many += rate[1] > 1 } END { exit many > 0 }'
+		result $? "$name: no more than one healthy host, group or job, a week and 10,000 hosts is found, with a warning"
+		;;
+	esac
+done < <(rows)
+tap_end
