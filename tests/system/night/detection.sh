@@ -5,7 +5,7 @@
 # takes a day). RECORDINGS: directories that tests/record/record.sh made, beside ../shared/data/runs. Rows go to build/test-logs/long/detection-COMMIT, a file each, and
 # `page` holds them all; those that are there are not run again. A row of independent noise or wander in which more than one healthy host, group or job, a
 # week and 10,000 hosts is found with a warning is a failure.
-# Limit: 900 s
+# Limit: 600 s
 # Alone: it runs as many rows as there are CPUs.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -23,26 +23,23 @@ check "the benches build" make -s -C "$build" tests/bench/bench_scales tests/ben
 # rows: NAME PROGRAM OPTION..., in order.
 rows() {
 	local noise hosts seconds trials name kind groups draw recorded=()
-	for name in contract grid levels; do
-		if [ "$share" = 1 ]; then
-			echo "$name bench/bench_detect --full --runs 20 --table $name"
-		else
-			echo "$name bench/bench_detect --runs 20 --hosts 64 --table $name"
-		fi
-	done
-	[ "$share" != 1 ] || echo "healthy bench/bench_detect --full --weeks 3 --table null"
-	for draw in mixed again beside born early kinds; do
-		echo "faults-$draw bench/bench_faults.py --draw $draw --seed 40 --runs 70"
-	done
-	echo "causes bench/bench_causes.py --runs 1100 --seed 2711"
+	echo "faults-mixed bench/bench_faults.py --draw mixed --seed 40 --runs 70"
 	echo "blocks record/blocks.py"
-	for name in "${recordings[@]}"; do
-		echo "recorded-${name##*/} bench/bench_recorded.py ${name/#runs/}"
-	done
-	if [ "$share" = 1 ]; then
+	if [ "$share" = 1 ]; then # night/bench.sh tries all of these with little work
+		for name in contract grid levels; do
+			echo "$name bench/bench_detect --full --runs 20 --table $name"
+		done
+		for draw in again beside born early kinds; do
+			echo "faults-$draw bench/bench_faults.py --draw $draw --seed 40 --runs 70"
+		done
+		echo "causes bench/bench_causes.py --runs 1100 --seed 2711"
+		for name in "${recordings[@]}"; do
+			echo "recorded-${name##*/} bench/bench_recorded.py ${name/#runs/}"
+		done
 		echo "noise bench/bench_noise.py --seed 501,502,503"
 		echo "noise-long bench/bench_noise.py --seed 501,502 --steps 20000"
 		echo "noise-ends bench/bench_noise.py --seed 501 --steps 10000 --lasts 2000"
+		echo "healthy bench/bench_detect --full --weeks 3 --table null"
 	fi
 	[ ! -s "$work/late-runs" ] || recorded=(--recorded "$work/late-runs")
 	for name in "${recordings[@]##*/}"; do
@@ -120,9 +117,15 @@ result $? "all rows are made"
 {
 	printf 'Engine %s, commit %s, %s, %s of the runs.\n' "$(sed -n 's/#define LS_ENGINE_VERSION "\(.*\)"/\1/p' "$top/collector/engine/engine.h")" \
 		"$commit" "$(date -u +%F)" "$share"
+	last=''
 	while read -r name program options; do
+		[ -s "$kept/$name" ] || continue
+		case $program-$last in
+		bench/bench_scales-bench/bench_scales) tail -n +3 "$kept/$name" ;; # one table
 		# shellcheck disable=SC2016  # a command in Markdown
-		[ ! -s "$kept/$name" ] || printf '\n### %s\n`%s %s`\n\n%s\n' "$name" "$program" "$options" "$(cat "$kept/$name")"
+		*) printf '\n### %s\n`%s %s`\n\n%s\n' "$name" "$program" "$options" "$(cat "$kept/$name")" ;;
+		esac
+		last=$program
 	done < <(rows)
 } >"$kept/page"
 while read -r line; do note "$line"; done <"$kept/page"
