@@ -120,11 +120,12 @@ result $? "all rows are made"
 	last=''
 	while read -r name program options; do
 		[ -s "$kept/$name" ] || continue
-		case $program-$last in
-		bench/bench_scales-bench/bench_scales) tail -n +3 "$kept/$name" ;; # one table
-		# shellcheck disable=SC2016  # a command in Markdown
-		*) printf '\n### %s\n`%s %s`\n\n%s\n' "$name" "$program" "$options" "$(cat "$kept/$name")" ;;
-		esac
+		if [ "$program-$last" = bench/bench_scales-bench/bench_scales ]; then # one table
+			tail -n +3 "$kept/$name"
+		else
+			# shellcheck disable=SC2016  # a command in Markdown
+			printf '\n### %s\n`%s %s`\n\n%s\n' "$name" "$program" "$options" "$(cat "$kept/$name")"
+		fi
 		last=$program
 	done < <(rows)
 } >"$kept/page"
