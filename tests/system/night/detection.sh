@@ -39,6 +39,9 @@ rows() {
 		echo "noise bench/bench_noise.py --seed 501,502,503"
 		echo "noise-long bench/bench_noise.py --seed 501,502 --steps 20000"
 		echo "noise-ends bench/bench_noise.py --seed 501 --steps 10000 --lasts 2000"
+		for name in wander-5-50/{8,16,64}/15%/0.4 wander-10-50/{4,32}/30%/0.4 wander-10-200/32/30%/0.4 wander-2-{10,1000}/32/6%/0.4 wander-5-50/32/15%/{2,10}; do
+			echo "culprit-${name//\//-} bench/bench_scales --found --seed 11 --hours 1 --runs 40 $name"
+		done
 		echo "healthy bench/bench_detect --full --weeks 3 --table null"
 	fi
 	[ ! -s "$work/late-runs" ] || recorded=(--recorded "$work/late-runs")
