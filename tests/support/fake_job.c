@@ -227,7 +227,7 @@ fake_mark_once(struct ls_record *r, enum ls_phase phase, double s)
 {
 	uint64_t ns = (uint64_t)llround(s * 1e9);
 
-	if (phase == LS_PHASE_COMPUTE)
+	if (phase == LS_PHASE_COMPUTE || phase == LS_PHASE_SYNC_WAIT)
 		return;
 	r->phase_ns[LS_PHASE_COMPUTE] -= ns;
 	if (phase != LS_PHASE_COUNT) {
@@ -315,6 +315,13 @@ fake_split_barriers(struct fake_job *job, const double *own)
 	}
 }
 
+/* What the next step takes a worker longer once: its own work, or what it stays in the collective after the others. */
+static double
+fake_once(const struct fake_worker *w, bool stays)
+{
+	return (w->once_as == LS_PHASE_SYNC_WAIT) == stays ? w->once_s : 0;
+}
+
 void
 fake_job_make(struct fake_job *job)
 {
@@ -327,8 +334,8 @@ fake_job_make(struct fake_job *job)
 		struct fake_worker *w = &job->workers[i];
 
 		own[i] = base * fmax(w->slow + job->noise * fake_noise(job), 0.1) +
-			w->once_s + w->input_s;
-		last = fmax(last, own[i]);
+			fake_once(w, false) + w->input_s;
+		last = fmax(last, w->behind_s + own[i]);
 	}
 	for (size_t s = 0; s < job->slices; s++)
 		slowest = fmax(slowest, job->slice_comm_s[s]);
@@ -336,8 +343,14 @@ fake_job_make(struct fake_job *job)
 		slowest += job->collective_s;
 	exit_us = job->now_us +
 		llround((last + slowest + job->collective_s + job->comm_s) * 1e6);
-	for (size_t i = 0; i < job->count; i++)
-		fake_fill(job, &job->workers[i], job->now_us, own[i], exit_us);
+	for (size_t i = 0; i < job->count; i++) {
+		struct fake_worker *w = &job->workers[i];
+		double stays_s = fake_once(w, true);
+
+		fake_fill(job, w, job->now_us + llround(w->behind_s * 1e6), own[i],
+			exit_us + llround(stays_s * 1e6));
+		w->behind_s = stays_s;
+	}
 	if (job->slices > 1)
 		fake_split_barriers(job, own);
 	free(own);

@@ -31,7 +31,8 @@ struct fake_worker {
 	uint32_t handle;
 	double slow; /* factor on its own work */
 	double send_s; /* it waits for the next worker to take what it sends */
-	double once_s; /* added to the next step's own work */
+	double once_s; /* added to the next step's own work; as SYNC_WAIT: it leaves the collective so late */
+	double behind_s; /* begins its next step so long after the others */
 	/* the phase that tells it; LS_PHASE_COUNT: none, it is between two steps */
 	enum ls_phase once_as;
 	double input_s; /* of the own work, spent waiting for input */

@@ -129,6 +129,13 @@ detect_evidence(const struct ls_detect *d, size_t slot, const struct ls_episode 
 	return best >= LS_SHARED * ep->excess_s / n;
 }
 
+/* So many steps are "of late": no longer than whom scales names must be slow. */
+static double
+detect_late_steps(const struct ls_detect *d)
+{
+	return fmin(LS_BLOCK, fmax(LS_SCALES_PATIENCE_S / d->step_s, 1));
+}
+
 /* Follows for how many steps up to this one the excess was steady; runs that scatter
  * begin anew. */
 static void
@@ -325,7 +332,7 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 	if (had)
 		d->scratch[(*changes)++] = fabs(x - w->last_x);
 	w->last_x = x;
-	w->recent_s += (excess_s - w->recent_s) / LS_BLOCK;
+	w->recent_s += (excess_s - w->recent_s) / detect_late_steps(d);
 	sigma = fmax(w->sigma, d->spread) * before->inflation;
 	if (said) /* half of a shift that is known */
 		allowance = fmin(allowance,

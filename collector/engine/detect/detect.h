@@ -17,7 +17,9 @@
  *  comm     the job, and each slice. Time in the collective after the last arrival, chronic, faint (means of blocks
  *           of 16 steps: a link a little slower, packets lost in one step of five) and stalls (TCP
  *           time-outs): communication, nobody's own work. Arrivals of many hosts need their clocks;
- *           the least wait of all does not: what it does not show, too, is not believed.
+ *           the least wait of all does not: what it does not show, too, is not believed. But a worker that the
+ *           collective of one step lets go late makes the others wait in the next: as a stall of the job counts also what
+ *           both steps took longer, mean over the workers, and nobody's own work explains.
  *
  *      quiet --C >= SUSPECT--> suspect --C >= FINDING and evidence--> finding --C < CLEAR for a while--> quiet
  *
@@ -189,6 +191,7 @@ struct ls_detect_net {
 	size_t slot; /* the host, or the one end of the link, */
 	uint32_t link_rank; /* and the rank of the other */
 	double send_s; /* what it took longer while it was suspected */
+	double unexplained_s; /* of the step before: longer than usual, and nobody's own work */
 };
 
 /* Suspected workers of the greatest mean excess, in seconds; at SIZE_MAX = none. */

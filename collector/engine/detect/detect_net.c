@@ -160,10 +160,26 @@ detect_comm_faint(struct ls_detect *d, struct ls_detect_net *net, double excess_
 	detect_comm_block(d, net);
 }
 
+/* What a step took longer than usual, mean over the workers, beyond what one's own work did; NaN: not known. */
+static double
+detect_unexplained(const struct ls_detect *d, const struct ls_blame *residual, size_t n,
+	const struct ls_blame_step *totals)
+{
+	double own_s = NAN;
+
+	for (size_t i = 0; i < n; i++)
+		own_s = fmax(own_s, residual[i].own_s - d->worker[i].base_own_s);
+	return isnan(own_s) ? NAN : totals->mean_s - d->step_s - fmax(own_s, 0);
+}
+
 static void
 detect_comm(struct ls_detect *d, struct ls_detect_net *net, struct ls_blame_net *t,
-	const struct ls_blame_step *totals, uint64_t step, int64_t t_us)
+	const struct ls_blame_step *totals, double unexplained_s, uint64_t step,
+	int64_t t_us)
 {
+	struct ls_detect_stalls stalls = { fmax(LS_DETECT_STALL_GAP * d->step_s,
+						   LS_RTO_S * LS_DETECT_STALL_GAP),
+		LS_DETECT_STALL_SAYS, LS_DETECT_STALL_FINDING };
 	bool learned;
 
 	if (isnan(t->collective_s))
@@ -181,11 +197,13 @@ detect_comm(struct ls_detect *d, struct ls_detect_net *net, struct ls_blame_net 
 		detect_comm_learn(d, &net->arrival, t->collective_s);
 		detect_comm_learn(d, &net->wait, t->wait_min_s);
 	}
-	ls_detect_stall(d, &net->channel[LS_DETECT_STALLS],
-		&(struct ls_detect_stalls){ fmax(LS_DETECT_STALL_GAP * d->step_s,
-						    LS_RTO_S * LS_DETECT_STALL_GAP),
-			LS_DETECT_STALL_SAYS, LS_DETECT_STALL_FINDING },
-		t->comm_s, step, t_us);
+	/* whom the collective lets go late makes the others wait in the next step */
+	net->unexplained_s += unexplained_s;
+	if (t->comm_s < stalls.least_s && net->unexplained_s >= stalls.least_s)
+		t->comm_s = net->unexplained_s;
+	net->unexplained_s = t->comm_s >= stalls.least_s ? 0 : unexplained_s;
+	ls_detect_stall(d, &net->channel[LS_DETECT_STALLS], &stalls, t->comm_s, step,
+		t_us);
 }
 
 /* Is the net free of suspicion? */
@@ -231,6 +249,7 @@ void
 ls_detect_nets(struct ls_detect *d, uint64_t step, int64_t t_us,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals)
 {
+	double unexplained_s = detect_unexplained(d, residual, n, totals);
 	bool quiet;
 
 	for (size_t at = 0; at <= totals->slice_count && at < d->net_count; at++) {
@@ -238,7 +257,7 @@ ls_detect_nets(struct ls_detect *d, uint64_t step, int64_t t_us,
 		struct ls_blame_net *t =
 			at == 0 ? &totals->net : &totals->slice[at - 1];
 
-		detect_comm(d, net, t, totals, step, t_us);
+		detect_comm(d, net, t, totals, at == 0 ? unexplained_s : 0, step, t_us);
 		/* what waits to send are held against; NaN adds nothing */
 		net->send_s =
 			detect_net_quiet(net) ? 0 : net->send_s + fmax(t->comm_s, 0);
