@@ -42,8 +42,29 @@ def subject(finding):
     return set(s.get("hosts") or ([s["host"]] if s.get("host") else []))
 
 
+def claims(finding, about, causes):
+    """(cause, confidence, right) of each cause that a finding names; about: it is about nobody but the culprits; causes: what was done."""
+    told = [(h["cause"], h["confidence"], about and h["cause"] in causes) for h in finding.get("hypotheses") or []]
+    named = any(right for _, _, right in told)
+    return [(cause, confidence, not named if cause in SILENT else right) for cause, confidence, right in told]
+
+
+def reliability(told):
+    """Prints the table of (cause, confidence, right): of causes told with c a share c should be right."""
+    cells = collections.defaultdict(list)
+    for cause, confidence, right in told:
+        for group in [cause] + [g for g in ("all named",) if cause not in SILENT]:
+            cells[group, min(int(confidence * 10 + 1e-9), 9)].append((confidence, right))
+    print("| cause | told with | findings | right | share right | mean told |")
+    print("|---|---|---|---|---|---|")
+    for (cause, low), of in sorted(cells.items()):
+        right = sum(r for _, r in of)
+        print("| %s | .%d to %s | %d | %d | %.2f | %.2f |" % (cause, low, ".%d" % (low + 1) if low < 9 else "1", len(of), right,
+                                                           right / len(of), sum(c for c, _ in of) / len(of)))
+
+
 def run(rng, kinds, path):
-    """(cause, confidence, right, text) of each cause that is named in one run."""
+    """((cause, confidence, right), text) of each cause that is named in one run."""
     name, who, cause = rng.choice(kinds)
     amount, noise = math.exp(rng.uniform(math.log(0.01), math.log(0.4))), math.exp(rng.uniform(math.log(0.001), math.log(0.03)))
     fault = "%s:%s:%.4f@%d-" % (name, WHO[who], amount * 10 if "drift" in name else amount, STEPS // 2)
@@ -58,10 +79,8 @@ def run(rng, kinds, path):
                          stderr=subprocess.DEVNULL)
     for finding in json.loads(out.stdout)["findings"]:
         about = subject(finding) <= set(truth["culprits"]) or truth["scope"] not in ("rank", "host", "group", "slice")
-        claims = [(h["cause"], h["confidence"], about and h["cause"] == cause) for h in finding["hypotheses"]]
-        named = any(right for _, _, right in claims)
-        for told, confidence, right in claims:
-            yield told, confidence, not named if told in SILENT else right, "%s noise %.4f: %s" % (fault, noise, " ".join(job[:10]))
+        for claim in claims(finding, about, (cause,)):
+            yield claim, "%s noise %.4f: %s" % (fault, noise, " ".join(job[:10]))
 
 
 def main():
@@ -71,20 +90,14 @@ def main():
     parser.add_argument("--list", action="store_true", help="print a line for each cause named")
     a = parser.parse_args()
     rng, kinds = random.Random(a.seed), faults()
-    cells = collections.defaultdict(list)
+    told = []
     with tempfile.TemporaryDirectory() as scratch:
         for _ in range(a.runs):
-            for told, confidence, right, text in run(rng, kinds, os.path.join(scratch, "job.jsonl")):
+            for claim, text in run(rng, kinds, os.path.join(scratch, "job.jsonl")):
+                told.append(claim)
                 if a.list:
-                    print(told, confidence, "right" if right else "wrong", text, flush=True)
-                for group in (told, "all named" if told not in SILENT else None):
-                    cells[group, min(int(confidence * 10 + 1e-9), 9)].append((confidence, right))
-    print("| cause | told with | findings | right | share right | mean told |")
-    print("|---|---|---|---|---|---|")
-    for (told, low), claims in sorted((k, v) for k, v in cells.items() if k[0]):
-        right = sum(r for _, r in claims)
-        print("| %s | .%d to %s | %d | %d | %.2f | %.2f |" % (told, low, ".%d" % (low + 1) if low < 9 else "1", len(claims), right,
-                                                           right / len(claims), sum(c for c, _ in claims) / len(claims)))
+                    print(claim[0], claim[1], "right" if claim[2] else "wrong", text, flush=True)
+    reliability(told)
 
 
 if __name__ == "__main__":

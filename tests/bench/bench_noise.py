@@ -4,7 +4,7 @@
 
 usage: bench_noise.py [--seed N[,N]...] [--only WORD[,WORD]...] [--case NOISE/HOSTS/FAULT/SECONDS]... [--steps N] [--lasts ON[/CYCLE]] [--patience S] [--keep DIR] [--runs]
 
-The simulator (lockstep-sim --offline) and the engine share a model of noise: independent steps. These jobs do not. Each
+These jobs are made here, by other code than that of the simulator (lockstep-sim --offline --host-noise), and of another shape. Each
 kind of noise is replayed healthy and with one culprit, with fixed seeds; cases are named KIND/HOSTS/FAULT. A worker's own
 work is 90 % of the step, times 1 + noise + 0.3 % of independent jitter; a step ends with the last worker. Hosts are in two slices
 and racks of four. The noises:

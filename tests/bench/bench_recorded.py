@@ -19,6 +19,8 @@ Right: each fault has a finding whose onset is 50 steps early to 200 late and wh
 job), and no finding of warning or above names a host but where and when it was slow. On a shared machine a CPU may be slow without
 our doing: a finding that the kernel's own account bears out (NAME.truth.json, tests/record/account.py) is no mistake, and is
 marked `machine` among the others; if it names a culprit and is still open when the fault begins, it answers that, too.
+At the end, of whole runs: is a named cause right as often as its confidence says (bench_causes.py)? Right: it is one of CAUSES of the
+fault that the finding answers; what answers none, unless the machine gave reason for it, is wrong.
 Exit status: 0 all whole runs are right, 1 some are not, 2 nothing could be judged.
 """
 
@@ -37,11 +39,15 @@ TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 SHARED = os.environ.get("LOCKSTEP_SHARED") or os.path.join(TOP, "..", "shared")
 sys.path.insert(0, os.path.join(TOP, "tests/record"))
 import account  # pylint: disable=wrong-import-position
+import bench_causes  # pylint: disable=wrong-import-position
 from account import onset_of  # pylint: disable=wrong-import-position
 
 BUILD = os.environ.get("LOCKSTEP_BUILD") or os.environ.get("top_builddir") or "."
 LATE_STEPS = 200  # that an onset may be late
 HEALTHY_STEPS = 50                 # that there must be before a fault
+CAUSES = {"rank_hog": ("host_cpu_contention",), "quota": ("cpu_quota",), "slow_disk": ("input_stall",), "sigstop": ("process_stopped",),
+          "imbalance": ("work_imbalance",), "recompilation": ("recompilation",), "hang": ("not_entered", "process_stopped"),
+          "link_delay": ("communication",), "link_loss": ("communication",), "link_rate": ("communication",)}
 NO_HOST = ("job", "all", "slice", "group", "self")
 LOUD = ("warning", "critical")
 
@@ -184,8 +190,8 @@ def row(*values):
 
 
 def table(directory, labels, lates):
-    """The rows of one directory; how often each column was right, and was judged."""
-    counts = {late: [0, 0] for late in lates}
+    """The rows of one directory; how often each column was right, and was judged; and causes that were named."""
+    counts, told = {late: [0, 0] for late in lates}, []
     for label in labels:
         run = Run(directory, label)
         verdicts, whole = [], None
@@ -201,6 +207,9 @@ def table(directory, labels, lates):
             verdicts.append("WRONG: " + "; ".join(judged[0]) if judged[0] else "right")
         _, answered, others, machine = whole
         faults = [f for f in label["faults"] if f["scope"] != "all"]
+        for fault, each in zip(faults, answered):
+            told += [claim for f in each for claim in bench_causes.claims(f, True, CAUSES.get(fault["cause"], ()))]
+        told += [claim for f in others if id(f) not in machine for claim in bench_causes.claims(f, False, ())]
         rows = [cells(run, fault, (each or [None])[0]) for fault, each in zip(faults, answered)]
         rows = rows or [["none", "nothing" if not others else "see others"] + ["-"] * 5]
         rest = ", ".join("%s at %s%s" % (name_of(f), onset_of(f), " (machine)" if id(f) in machine else "")
@@ -208,7 +217,7 @@ def table(directory, labels, lates):
         row(run.name, len(run.steps), *rows[0], rest, *verdicts)
         for more in rows[1:]:
             row("", "", *more, "", *[""] * len(verdicts))
-    return counts
+    return counts, told
 
 
 def read_labels(directory, only):
@@ -238,7 +247,7 @@ def main():
     parser.add_argument("--only", default="", help="these runs alone")
     options = parser.parse_args()
     lates = sorted({0} | {int(word) for word in options.late.split(",")})
-    total = {late: [0, 0] for late in lates}
+    total, told = {late: [0, 0] for late in lates}, []
     for directory in options.directory or [os.path.join(SHARED, "data", "runs")]:
         labels = read_labels(directory, [word for word in options.only.split(",") if word])
         if not labels:
@@ -246,7 +255,9 @@ def main():
         row("run", "steps", "fault", "found first", "onset", "found after", "cleared after", "cause",
             "slower", "others", *["right" if not late else "%d left out" % late for late in lates])
         row(*["---"] * (10 + len(lates)))
-        for late, (right, judged) in table(directory, labels, lates).items():
+        counts, causes = table(directory, labels, lates)
+        told += causes
+        for late, (right, judged) in counts.items():
             total[late][0] += right
             total[late][1] += judged
         print()
@@ -254,6 +265,8 @@ def main():
         return 2
     for late, (right, judged) in total.items():
         print("right %d of %d%s" % (right, judged, ", %d steps left out" % late if late else ""))
+    print()
+    bench_causes.reliability(told)
     return 0 if total[0][0] == total[0][1] else 1
 
 

@@ -8,20 +8,9 @@
  *
  * A CASE is NOISE/HOSTS/FAULT[/SECONDS A STEP[/GROUPS]], as in bench_noise.py; without one, a short table.
  * As in a job, each host is compared with the median of the others that are not named (residual/blame.h).
- * FAULT: `none`; `N%` of a step from the middle on, or up to 63 steps later; `N%-born` from the first step; `least` (below). NOISE, as a
- * ratio to the step time, with independent noise of 0.3 % beside it:
- *
- *   iid-P        independent, P %
- *   tails-P      independent, P % times Student's t with two degrees of freedom (infinite variance)
- *   wander-P-L   AR(1) of each host, P %, half-life L steps
- *   racks-P-L    AR(1) of each rack of eight hosts
- *   neighbours   two states of each host: 100 steps at 4 %, 900 steps without, on average
- *   bursts       8 % for 20 steps, 1,000 steps apart on average
- *   walks        a random walk of each host, 0.1 % a step, kept within 6 %
- *   sines        2 %, 1,500 steps long, each host at its own phase
- *   recorded-L   residuals of recorded workers, from FILE: a line of numbers for each (residuals.py). A host
- *                replays one of them, drawn at random, in blocks of L steps on average (stationary bootstrap: a
- *                block begins anywhere, a series goes on from its end to its begin). Nothing is beside it.
+ * FAULT: `none`; `N%` of a step from the middle on, or up to 63 steps later; `N%-born` from the first step; `least` (below). NOISE: a
+ * kind of deploy/demo/sim/noise/host_noise.def, such as wander-5-50, with independent noise of 0.3 % beside it (but recorded noise: FILE is
+ * of residuals.py); @rack: of racks of eight hosts.
  *
  * GROUPS: `racks-N`, racks of N hosts, or `slices-N`, N slices, judged after each step, as in a job. A second line of a row counts
  * healthy groups, also a week and 10,000 hosts. A group counts when it is named, and one of its members is named or found; a host,
@@ -58,8 +47,6 @@
  * Source:  Politis and Romano (1994), stationary bootstrap; Durbin (1960), recursion; Kailath (1968), innovations.
  */
 #include "config.h"
-#include "tests/bench/scales/scales_noise.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +54,10 @@
 #include "collector/engine/detect/detect.h"
 #include "collector/engine/detect/pulse.h"
 #include "collector/engine/detect/scales.h"
+#include "deploy/demo/sim/noise/host_noise.h"
 #include "proto/limits.h"
+
+#define NOISE_BESIDE 0.003 /* independent noise beside all but recorded noise */
 
 enum {
 	RACK = 8,
@@ -78,7 +68,7 @@ enum {
 };
 
 struct bench_case {
-	struct scales_noise noise;
+	struct sim_host_noise noise;
 	unsigned hosts;
 	unsigned members, groups; /* hosts of a group; 1 and 0: there are no groups */
 	double excess; /* of host 0, or group 0; 0 = healthy */
@@ -95,7 +85,7 @@ struct bench_job {
 	uint64_t step;
 	struct ls_blame_room room, parted; /* hosts by role, and by group */
 	uint32_t *group; /* of each host; without groups, its own number */
-	struct scales_host *host;
+	struct sim_host_noise_state *host;
 	struct ls_cell *cell;
 	struct ls_blame *blame;
 	bool *ever; /* named: groups, then hosts */
@@ -112,6 +102,8 @@ struct bench_sum {
 	unsigned healthy[2], warned[2];
 	double *delay; /* steps; of each run that is found */
 };
+
+static uint64_t bench_random; /* one sequence for all */
 
 static int
 bench_compare(const void *a, const void *b)
@@ -163,7 +155,7 @@ bench_open(struct bench_job *j, const struct bench_case *c)
 	ls_blame_group(&j->room, j->group, 1, c->hosts); /* all of one role */
 	for (unsigned i = 0; i < c->hosts; i++) {
 		j->group[i] = i / c->members;
-		scales_noise_begin(&c->noise, &j->host[i]);
+		sim_host_noise_begin(&c->noise, &bench_random, &j->host[i]);
 	}
 	ls_blame_group(&j->parted, j->group, c->groups, c->hosts);
 }
@@ -177,14 +169,16 @@ bench_work(struct bench_job *j, double excess)
 	float longest_s = 0;
 
 	for (unsigned i = 0; i < c->hosts; i++) {
-		if (c->noise.kind != SCALES_RACKS || i % RACK == 0)
-			ratio = scales_noise_next(&c->noise, &j->host[i]);
+		if (c->noise.scope == SIM_NOISE_OF_HOST || i % RACK == 0)
+			ratio = sim_host_noise_next(&c->noise, &bench_random,
+				&j->host[i]);
 		j->cell[i].own_s = (float)(c->step_s *
 			(1 + ratio +
-				(c->noise.kind == SCALES_RECORDED
+				(c->noise.kind == SIM_HOST_NOISE_RECORDED
 						? 0
-						: SCALES_NOISE_BESIDE *
-							scales_noise_gauss()) +
+						: NOISE_BESIDE *
+							sim_host_noise_gauss(
+								&bench_random)) +
 				(j->group[i] == j->culprit ? excess : 0)));
 		longest_s = fmaxf(longest_s, j->cell[i].own_s);
 	}
@@ -303,7 +297,7 @@ bench_run(const struct bench_case *c, unsigned steps, const struct bench_options
 	bool missed = false;
 
 	if (c->excess > 0 && !c->born) /* at any step of a window */
-		onset += (unsigned)(64 * scales_noise_uniform());
+		onset += (unsigned)(64 * sim_host_noise_uniform(&bench_random));
 	bench_open(&j, c);
 	j.finds = o->found;
 	for (unsigned k = 0; k < steps; k++) {
@@ -366,7 +360,7 @@ bench_is_named(const struct bench_job *from, struct bench_job *j, uint64_t seed,
 	bench_copy(&j->groups, &from->groups);
 	memcpy(j->host, from->host, from->c->hosts * sizeof(*j->host));
 	j->culprit = from->culprit;
-	scales_noise_seed(seed);
+	bench_random = seed;
 	for (unsigned k = 0; k < steps && !found && !other; k++) {
 		bench_step(j, excess);
 		for (unsigned i = 0; i < all; i++)
@@ -418,7 +412,7 @@ bench_least(const struct bench_case *c, unsigned trials, uint64_t seed, unsigned
 	for (unsigned t = 0; t < trials; t++) {
 		uint64_t own = (seed << 32 | t) * 0x9e3779b97f4a7c15ull + 1;
 
-		scales_noise_seed(own);
+		bench_random = own;
 		if (t % TRIALS == 0) {
 			bench_close(&from);
 			bench_open(&from, c);
@@ -426,11 +420,15 @@ bench_least(const struct bench_case *c, unsigned trials, uint64_t seed, unsigned
 		/* trials of a job begin apart, at any step of a window */
 		for (unsigned k = t % TRIALS == 0 ? warm : 1; k-- > 0;)
 			bench_step(&from, 0);
-		for (unsigned k = (unsigned)(64 * scales_noise_uniform()); k-- > 0;)
+		for (unsigned k =
+				(unsigned)(64 * sim_host_noise_uniform(&bench_random));
+			k-- > 0;)
 			bench_step(&from, 0);
 		from.scales.seen_s = LS_SCALES_YOUNG_S;
 		do
-			from.culprit = (unsigned)(scales_noise_uniform() * culprits);
+			from.culprit =
+				(unsigned)(sim_host_noise_uniform(&bench_random) *
+					culprits);
 		while (bench_tells(&from, from.culprit));
 		if (bench_is_named(&from, &j, ~own, need[most - 1], steps))
 			continue; /* it needs no more than those that are kept */
@@ -458,6 +456,30 @@ bench_deviations(double tail)
 	return low;
 }
 
+/* Covariance of noise at a distance of so many steps, with what is beside it; NaN: not known. */
+static double
+bench_covariance(const struct sim_host_noise *noise, unsigned lag)
+{
+	double sum = 0, n = 0;
+
+	if (noise->kind == SIM_HOST_NOISE_IID || noise->kind == SIM_HOST_NOISE_WANDER)
+		return noise->size * noise->size * pow(noise->keep, lag) +
+			(lag == 0 ? NOISE_BESIDE * NOISE_BESIDE : 0);
+	if (noise->kind != SIM_HOST_NOISE_RECORDED)
+		return NAN;
+	for (size_t s = 0; s < noise->recorded.n; s++) {
+		const struct sim_series *of = &noise->recorded.of[s];
+		double mean = 0;
+
+		for (size_t i = 0; i < of->n; i++)
+			mean += of->v[i] / (double)of->n;
+		for (size_t i = 0; i < of->n; i++)
+			sum += (of->v[i] - mean) * (of->v[(i + lag) % of->n] - mean);
+		n += (double)of->n;
+	}
+	return sum / n * pow(1 - 1 / noise->length, lag);
+}
+
 /* What is possible, as the head of this file derives it. */
 static double
 bench_possible(const struct bench_case *c, unsigned steps)
@@ -467,7 +489,7 @@ bench_possible(const struct bench_case *c, unsigned steps)
 			  culprits = c->groups > 0 ? c->groups : c->hosts;
 
 	for (unsigned k = 0; k <= ORDER; k++)
-		gamma[k] = scales_noise_covariance(&c->noise, k);
+		gamma[k] = bench_covariance(&c->noise, k);
 	v = gamma[0];
 	for (unsigned m = 1; m <= ORDER; m++) {
 		double last[ORDER + 1], mirror = 0;
@@ -508,8 +530,7 @@ bench_parse_groups(const char *text, struct bench_case *c)
 
 /* Reads NOISE/HOSTS/FAULT[/SECONDS[/GROUPS]]. */
 static bool
-bench_parse(const char *text, const struct scales_records *recorded,
-	struct bench_case *c)
+bench_parse(const char *text, const struct sim_recorded *recorded, struct bench_case *c)
 {
 	char noise[32], fault[16], groups[16];
 	int n;
@@ -527,7 +548,8 @@ bench_parse(const char *text, const struct scales_records *recorded,
 		c->excess /= 100;
 	else if (!c->least && strcmp(fault, "none") != 0)
 		return false;
-	return scales_noise_parse(noise, recorded, &c->noise);
+	return sim_host_noise_parse(noise, strlen(noise), recorded, &c->noise) == 0 &&
+		c->noise.scope <= SIM_NOISE_OF_RACK;
 }
 
 static void
@@ -569,7 +591,7 @@ bench_row(const char *text, const struct bench_case *c, unsigned runs, double ho
 	if (sum.delay == NULL)
 		abort();
 	for (unsigned r = 0; r < runs; r++) {
-		scales_noise_seed((seed << 32 | r) * 0x9e3779b97f4a7c15ull + 1);
+		bench_random = (seed << 32 | r) * 0x9e3779b97f4a7c15ull + 1;
 		(c->job ? bench_run_job : bench_run)(c,
 			(unsigned)(hours * 3600 / c->step_s), o, &sum);
 	}
@@ -600,7 +622,7 @@ main(int argc, char **argv)
 		"iid-1/16/least/1" };
 	const char *const *cases = usual;
 	double runs = 5, hours = 1.0 / 3, seed = 1;
-	struct scales_records recorded = { 0 };
+	struct sim_recorded recorded = { 0 };
 	size_t count = sizeof(usual) / sizeof(usual[0]);
 	struct bench_options o = { 0 };
 	int i, r = 0;
@@ -616,8 +638,12 @@ main(int argc, char **argv)
 			continue;
 		}
 		if (strcmp(argv[i], "--recorded") == 0 && i + 1 < argc) {
-			if (!scales_records_read(argv[++i], &recorded))
+			r = sim_recorded_read(argv[++i], &recorded);
+			if (r != 0) {
+				fprintf(stderr, "bench_scales: %s: %s\n", argv[i],
+					ls_err_text(r));
 				return 2;
+			}
 			continue;
 		}
 		if (to == NULL || i + 1 == argc ||
@@ -653,6 +679,6 @@ main(int argc, char **argv)
 			bench_row(cases[k], &c, (unsigned)runs, hours, (uint64_t)seed,
 				&o);
 	}
-	scales_records_free(&recorded);
+	sim_recorded_free(&recorded);
 	return r;
 }

@@ -517,7 +517,7 @@ enum null_kind {
 };
 
 static const char *const null_names[] = { "normal noise", "t4",
-	"t4, hosts differ by 0.5 %", "t4, job drifts by 5 %",
+	"t4, hosts differ by 0.5 %", "t4, job drifts by 4 %",
 	"t4, two share a core for 20 to 80 steps",
 	"t4, checkpoints, evaluation, first steps compile",
 	"t4, 2 % of records missing, 5 % of agents lost",
@@ -533,7 +533,11 @@ null_job(struct detect_run *run, enum null_kind kind)
 	if (kind == NULL_SPREAD || kind == NULL_ALL)
 		o->spread = 0.005;
 	if (kind == NULL_WANDER || kind == NULL_ALL)
-		o->wander = 0.05;
+		o->host_noise[o->host_noises++] =
+			(struct sim_host_noise){ .kind = SIM_HOST_NOISE_SINES,
+				.scope = SIM_NOISE_OF_JOB,
+				.size = 0.04,
+				.length = 2000 };
 	if (kind == NULL_BURSTS || kind == NULL_ALL)
 		o->burst_steps = 500;
 	if (kind == NULL_SAVES || kind == NULL_ALL) {

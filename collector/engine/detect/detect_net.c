@@ -160,7 +160,7 @@ detect_comm_faint(struct ls_detect *d, struct ls_detect_net *net, double excess_
 	detect_comm_block(d, net);
 }
 
-/* What a step took longer than usual, mean over the workers, beyond what one's own work did; NaN: not known. */
+/* What a step took longer than usual, mean over the workers, less the greatest excess of own work of any of them; NaN: not known. */
 static double
 detect_unexplained(const struct ls_detect *d, const struct ls_blame *residual, size_t n,
 	const struct ls_blame_step *totals)

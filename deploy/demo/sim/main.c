@@ -50,6 +50,12 @@ static const struct ls_conf_program main_program = {
 	"  " name " (" #who "): " help "\n"
 #include "deploy/demo/sim/world_faults.def"
 #undef SIM_FAULT
+		"\n"
+		"--host-noise KIND,...: what healthy hosts take longer or shorter by, beside --noise. Other numbers can be given; those shown\n"
+		"are the usual ones. With @rack, @slice or @job, such as bursts@rack or sines-2-3600@job, all hosts of one have the same:\n"
+#define SIM_HOST_NOISE(id, name, a, b, numbers, help) "  " name numbers ": " help "\n"
+#include "deploy/demo/sim/noise/host_noise.def"
+#undef SIM_HOST_NOISE
 	,
 	.usage =
 		"lockstep-sim --connect ADDRESS [OPTION]...\n       lockstep-sim --offline FILE [OPTION]...",
@@ -170,10 +176,14 @@ main(int argc, char **argv)
 		(void)fprintf(stderr, "lockstep-sim: %s\n", err);
 		return EXIT_USAGE;
 	}
+	if (*options.offline != '\0') {
+		rc = action == LS_CONF_CHECK ? EXIT_SUCCESS
+					     : main_offline(&offline, &options);
+		sim_recorded_free(&offline.recorded);
+		return rc;
+	}
 	if (action == LS_CONF_CHECK)
 		return EXIT_SUCCESS;
-	if (*options.offline != '\0')
-		return main_offline(&offline, &options);
 	if (ls_log_level_parse(options.log_level, &level) == 0)
 		ls_log_set_level(level);
 	return main_run(&options, &slow, &misbehave);

@@ -52,7 +52,6 @@ offline_ratios(const struct sim_options *o, struct sim_world_options *w, char *e
 	} ratios[] = {
 		{ "noise", o->noise, &w->noise },
 		{ "spread", o->spread, &w->spread },
-		{ "wander", o->wander, &w->wander },
 		{ "missing", o->missing, &w->missing },
 		{ "lost", o->lost, &w->lost },
 		{ "clock-drift", o->clock_drift, &w->clock_drift },
@@ -62,6 +61,38 @@ offline_ratios(const struct sim_options *o, struct sim_world_options *w, char *e
 	for (size_t i = 0; rc == 0 && i < sizeof(ratios) / sizeof(ratios[0]); i++)
 		rc = offline_ratio(ratios[i].name, ratios[i].text, ratios[i].value, err,
 			size);
+	return rc;
+}
+
+/* KIND,...; and what was recorded, which they replay. */
+static int
+offline_host_noise(const struct sim_options *o, struct sim_recorded *recorded,
+	struct sim_world_options *w, char *err, size_t size)
+{
+	const char *at = strcmp(o->host_noise, "none") == 0 ? "" : o->host_noise;
+	int rc = *o->recorded == '\0' ? 0 : sim_recorded_read(o->recorded, recorded);
+
+	if (rc != 0) {
+		ls_ignore(snprintf(err, size, "--recorded %s: %s", o->recorded,
+			rc == -LS_EPARSE
+				? "a line of two numbers or more for each worker is wanted"
+				: ls_err_text(rc)));
+		return rc;
+	}
+	while (rc == 0 && *at != '\0') {
+		size_t len = strcspn(at, ",");
+
+		rc = w->host_noises == SIM_HOST_NOISES_MAX
+			? -LS_ELIMIT
+			: sim_host_noise_parse(at, len, recorded,
+				  &w->host_noise[w->host_noises++]);
+		at += len + (at[len] == ',');
+	}
+	if (rc != 0)
+		ls_ignore(snprintf(err, size,
+			"--host-noise %s: %u of KIND[-NUMBER[-NUMBER]][@rack|@slice|@job] at most, with a KIND of the help; "
+			"`recorded` needs --recorded",
+			o->host_noise, SIM_HOST_NOISES_MAX));
 	return rc;
 }
 
@@ -83,13 +114,13 @@ sim_offline_options(const struct sim_options *o, struct sim_offline *ret_offline
 			.noise_kind = strcmp(o->noise_kind, "gauss") == 0
 				? SIM_NOISE_GAUSS
 				: SIM_NOISE_T4,
-			.wander_steps = (uint32_t)o->wander_steps,
 			.burst_steps = (uint32_t)o->burst_steps,
 			.checkpoint_steps = (uint32_t)o->checkpoint_steps,
 			.eval_steps = (uint32_t)o->eval_steps,
 			.compile_steps = (uint32_t)o->compile_steps,
 			.lost_from = (uint64_t)o->lost_from,
 			.clock_err_s = (double)o->clock_error_ns * 1e-9,
+			.clock_tick_ns = o->clock_tick_ns,
 			.exit_spread_s =
 				fmin((double)o->exit_spread_ns * 1e-9, 0.01 * step_s),
 			.roles = o->roles,
@@ -117,12 +148,14 @@ sim_offline_options(const struct sim_options *o, struct sim_offline *ret_offline
 		return -LS_ERANGE;
 	}
 	rc = offline_ratios(o, w, err, size);
+	if (rc == 0)
+		rc = offline_host_noise(o, &off.recorded, w, err, size);
 	if (rc != 0)
-		return rc;
+		goto out;
 	rc = sim_fault_parse_list(o->fault, off.fault, &off.faults, why);
 	if (rc != 0) {
 		ls_ignore(snprintf(err, size, "--fault %s", why));
-		return rc;
+		goto out;
 	}
 	rc = sim_world_new(w, off.fault, off.faults, &world, &wrong);
 	sim_world_free(world);
@@ -130,6 +163,9 @@ sim_offline_options(const struct sim_options *o, struct sim_offline *ret_offline
 		ls_ignore(snprintf(err, size, "out of range: %s", wrong));
 	else
 		*ret_offline = off;
+out:
+	if (rc != 0)
+		sim_recorded_free(&off.recorded);
 	return rc;
 }
 

@@ -30,6 +30,7 @@ struct sim_offline {
 	struct sim_fault fault[SIM_FAULTS_MAX];
 	size_t faults;
 	uint64_t steps;
+	struct sim_recorded recorded; /* sim_recorded_free */
 };
 
 /* Reads what the options say of the job; ret_offline is untouched on failure. */

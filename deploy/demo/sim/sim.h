@@ -56,13 +56,13 @@ struct sim_options {
 		fault[LS_CONF_VALUE_MAX_BYTES];
 	char noise[LS_CONF_VALUE_MAX_BYTES], noise_kind[LS_CONF_VALUE_MAX_BYTES],
 		spread[LS_CONF_VALUE_MAX_BYTES];
-	char wander[LS_CONF_VALUE_MAX_BYTES], missing[LS_CONF_VALUE_MAX_BYTES],
-		lost[LS_CONF_VALUE_MAX_BYTES];
+	char host_noise[LS_CONF_VALUE_MAX_BYTES], recorded[LS_CONF_VALUE_MAX_BYTES];
+	char missing[LS_CONF_VALUE_MAX_BYTES], lost[LS_CONF_VALUE_MAX_BYTES];
 	char clock_drift[LS_CONF_VALUE_MAX_BYTES];
-	int64_t steps, stages, input_every, rack_hosts, shards, wander_steps,
-		burst_steps, checkpoint_steps;
+	int64_t steps, stages, input_every, rack_hosts, shards, burst_steps,
+		checkpoint_steps;
 	int64_t eval_steps, compile_steps, lost_from;
-	uint64_t step_ns, clock_error_ns, exit_spread_ns;
+	uint64_t step_ns, clock_error_ns, clock_tick_ns, exit_spread_ns;
 	bool roles, barrier_times, peers, replicas;
 	char ledger[LS_CONF_VALUE_MAX_BYTES], log_level[LS_CONF_VALUE_MAX_BYTES];
 	int64_t hosts, first, slices, chips, series, steps_per_s, accelerate, variants,

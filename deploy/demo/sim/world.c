@@ -43,7 +43,6 @@ sim_world_defaults(struct sim_world_options *ret_options)
 		.step_s = 1,
 		.noise = 0.003,
 		.noise_kind = SIM_NOISE_T4,
-		.wander_steps = 2000,
 		.exit_spread_s = 20e-6,
 		.roles = true };
 }
@@ -57,14 +56,13 @@ world_wrong(const struct sim_world_options *o)
 		return "slices";
 	if (o->stages < 1 || o->stages > o->hosts / o->slices)
 		return "stages";
-	if (o->rack_hosts < 1 || o->shards < 1 || o->chips < 0 || o->wander_steps < 1)
-		return "rack, shards, chips or wander-steps";
+	if (o->rack_hosts < 1 || o->shards < 1 || o->chips < 0)
+		return "rack, shards or chips";
 	if (!(o->step_s >= 1e-3 && o->step_s <= 3600))
 		return "step";
 	if (!(o->noise >= 0 && o->noise <= 0.2) ||
-		!(o->spread >= 0 && o->spread <= 0.2) ||
-		!(o->wander >= 0 && o->wander <= 0.5))
-		return "noise, spread or wander";
+		!(o->spread >= 0 && o->spread <= 0.2))
+		return "noise or spread";
 	if (!(o->missing >= 0 && o->missing <= 0.9) ||
 		!(o->lost >= 0 && o->lost <= 0.9))
 		return "missing or lost";
@@ -141,6 +139,11 @@ world_room(struct sim_world *w)
 	w->place = calloc(w->o.hosts, sizeof(*w->place));
 	w->cell = calloc(w->o.hosts, sizeof(*w->cell));
 	w->slice = calloc(w->o.slices, sizeof(*w->slice));
+	for (size_t k = 0; k < w->o.host_noises; k++) {
+		w->host_noise[k] = calloc(w->o.hosts, sizeof(*w->host_noise[k]));
+		if (w->host_noise[k] == NULL)
+			return -ENOMEM;
+	}
 	return w->place == NULL || w->cell == NULL || w->slice == NULL ? -ENOMEM : 0;
 }
 
@@ -188,6 +191,8 @@ sim_world_free(struct sim_world *w)
 	free(w->place);
 	free(w->cell);
 	free(w->slice);
+	for (size_t k = 0; k < w->o.host_noises; k++)
+		free(w->host_noise[k]);
 	free(w);
 }
 
@@ -259,14 +264,33 @@ world_load(struct sim_world *w, uint64_t key, uint32_t rank)
 	c->phase_s[LS_PHASE_COMPUTE] *= (float)(0.3 + 0.7 * load);
 }
 
+/* What a host takes longer or shorter in this step by one kind of noise, as a ratio. */
+static double
+world_host_noise(struct sim_world *w, size_t kind, uint32_t rank)
+{
+	const struct sim_host_noise *noise = &w->o.host_noise[kind];
+	uint32_t whose[] = { rank, w->place[rank].rack, w->place[rank].slice, 0 },
+		 at = whose[noise->scope];
+	struct world_noise *n = &w->host_noise[kind][at];
+
+	if (n->steps == 0) {
+		n->random = sim_hash(w->o.seed, WORLD_STREAM_HOST, kind, at) | 1;
+		sim_host_noise_begin(noise, &n->random, &n->state);
+	}
+	if (n->steps == w->step) { /* the first of those that share it */
+		n->ratio = sim_host_noise_next(noise, &n->random, &n->state);
+		n->steps++;
+	}
+	return n->ratio;
+}
+
 /* What healthy workers do in this step. */
 static void
 world_usual(struct sim_world *w)
 {
 	const struct sim_world_options *o = &w->o;
 	uint64_t key = sim_noise_key(o->seed, WORLD_STREAM_OWN, w->step);
-	double wander = o->wander * sin(2 * M_PI * (double)w->step / o->wander_steps),
-	       sigma = o->noise * o->step_s;
+	double sigma = o->noise * o->step_s;
 	double special = w->special == LS_PHASE_COUNT
 		? 0
 		: (w->special == LS_PHASE_COMPILE ? WORLD_COMPILE : WORLD_SPECIAL) *
@@ -282,7 +306,9 @@ world_usual(struct sim_world *w)
 		if (o->replicas)
 			world_load(w, load, i);
 		least = -0.9 * (double)c->phase_s[LS_PHASE_COMPUTE];
-		own = (double)c->phase_s[LS_PHASE_COMPUTE] * wander + sigma * z;
+		own = sigma * z;
+		for (size_t k = 0; k < o->host_noises; k++)
+			own += o->step_s * world_host_noise(w, k, i);
 		c->phase_s[LS_PHASE_COMPUTE] += (float)(own > least ? own : least);
 		if (special > 0)
 			c->phase_s[w->special] = (float)(special * (1 + o->noise * z));

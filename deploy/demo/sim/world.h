@@ -29,11 +29,13 @@
 #include "proto/metrics.h"
 #include "proto/ring/record.h"
 #include "proto/ring/ring.h"
-#include "deploy/demo/sim/noise.h"
+#include "deploy/demo/sim/noise/host_noise.h"
+#include "deploy/demo/sim/noise/noise.h"
 
 /* what a job of benches may have; the engine takes LS_WORKERS_MAX */
 #define SIM_WORLD_HOSTS_MAX 16384u
 #define SIM_FAULTS_MAX 16u
+#define SIM_HOST_NOISES_MAX 4u
 #define SIM_WORLD_START_US 1700000000000000ll
 #define SIM_WORLD_HANG_LIVE_S 1.0 /* live slots come so often */
 
@@ -113,9 +115,9 @@ struct sim_world_options {
 	enum sim_noise_kind noise_kind;
 	/* deviation of constant differences between hosts, ratio to the step */
 	double spread;
-	/* the whole job drifts up and down by so much within wander_steps */
-	double wander;
-	uint32_t wander_steps;
+	/* beside that */
+	struct sim_host_noise host_noise[SIM_HOST_NOISES_MAX];
+	size_t host_noises;
 	/* on average a pair of neighbours shares a core each so many steps; 0: never */
 	uint32_t burst_steps;
 	/* all hosts, each so many steps; 0: never */
@@ -127,6 +129,7 @@ struct sim_world_options {
 	uint64_t lost_from;
 	double clock_err_s; /* clocks are off by at most that, and it is said */
 	double clock_drift; /* s/s, part of it */
+	uint64_t clock_tick_ns; /* clocks read whole ticks; 0: exact */
 	bool clockless; /* no barrier times: durations alone */
 	/* workers leave a barrier within so long of each other */
 	double exit_spread_s;

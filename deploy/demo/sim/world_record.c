@@ -123,6 +123,34 @@ world_fill(const struct sim_world *w, uint32_t rank, struct ls_record *r)
 		world_record_peers(w, rank, w->cell[rank].ici_exit_s - enter, r);
 }
 
+/* A time that a clock reads, which ticks. */
+static int64_t
+world_read(const struct sim_world *w, int64_t ns)
+{
+	return ns - ns % (int64_t)w->o.clock_tick_ns; /* none is below 0 */
+}
+
+/* All of it by a clock that ticks; phases follow one another. */
+static void
+world_tick(const struct sim_world *w, struct ls_record *r)
+{
+	int64_t begin = world_read(w, r->t_begin_ns), at = r->t_begin_ns, next;
+
+	for (unsigned p = 0; p < LS_PHASE_COUNT; p++) {
+		next = at + (int64_t)r->phase_ns[p];
+		r->phase_ns[p] = (uint64_t)(world_read(w, next) - world_read(w, at));
+		at = next;
+	}
+	for (size_t k = 0; k < r->barrier_count; k++) {
+		r->barrier[k].enter_ns = world_read(w, r->barrier[k].enter_ns);
+		r->barrier[k].exit_ns = world_read(w, r->barrier[k].exit_ns);
+	}
+	r->duration_ns =
+		(uint64_t)(world_read(w, r->t_begin_ns + (int64_t)r->duration_ns) -
+			begin);
+	r->t_begin_ns = begin;
+}
+
 bool
 sim_world_record(const struct sim_world *w, uint32_t rank, struct ls_record *ret_record)
 {
@@ -135,6 +163,8 @@ sim_world_record(const struct sim_world *w, uint32_t rank, struct ls_record *ret
 			rank) < w->o.missing)
 		return false;
 	world_fill(w, rank, ret_record);
+	if (w->o.clock_tick_ns > 0)
+		world_tick(w, ret_record);
 	return true;
 }
 

@@ -28,10 +28,10 @@ enum world_stream {
 	WORLD_STREAM_MISSING,
 	WORLD_STREAM_CLOCK,
 	WORLD_STREAM_BURST,
-	/* + number of the fault: the last */
 	WORLD_STREAM_COUNTERS,
 	WORLD_STREAM_LOAD,
-	WORLD_STREAM_FAULT
+	WORLD_STREAM_FAULT, /* + number of the fault */
+	WORLD_STREAM_HOST = WORLD_STREAM_FAULT + SIM_FAULTS_MAX
 };
 
 struct world_place {
@@ -87,6 +87,14 @@ struct world_burst {
 	double amount_s;
 };
 
+/* What a host, or those that share it, takes longer or shorter by. */
+struct world_noise {
+	struct sim_host_noise_state state;
+	uint64_t random;
+	uint64_t steps; /* that it has gone on by */
+	double ratio; /* in the newest of them */
+};
+
 struct sim_world {
 	struct sim_world_options o;
 	struct sim_noise noise;
@@ -94,6 +102,8 @@ struct sim_world {
 	struct world_place *place;
 	struct world_cell *cell;
 	struct world_slice *slice;
+	/* by rank, rack or slice, whose noise it is */
+	struct world_noise *host_noise[SIM_HOST_NOISES_MAX];
 	struct world_fault fault[SIM_FAULTS_MAX];
 	size_t faults;
 	/* a fault is of loads: the job has experts, and every record tells theirs */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,7 +178,9 @@ static const char *const wrong[] = { "noise = -1\n", "noise = 30%\n", "noise = n
 	"fault = chip:5\n", "hosts = 4\nfault = chip:4:1%\n", "stages = 200\n",
 	"slices = 101\n", "hosts = 10000\nsteps = 1000\n",
 	"hosts = 20000\nsteps = 10\n", "job = a\"b\n",
-	"step = 10ms\nhosts = 2\nfault = dcn:0+1:1%\n" };
+	"step = 10ms\nhosts = 2\nfault = dcn:0+1:1%\n", "host_noise = hum\n",
+	"host_noise = iid,iid,iid,iid,iid\n", "host_noise = recorded\n",
+	"recorded = /nonexistent\n", "recorded = /dev/null\n" };
 
 LS_CASE(options);
 
@@ -190,6 +193,52 @@ LS_TEST_EACH(options, options_that_cannot_be_are_refused, wrong)
 	ck_assert_int_lt(sim_offline_options(&o, &off, err, sizeof(err)), 0);
 	ck_assert_uint_gt(strlen(err), 10);
 	ck_assert_uint_eq(off.steps, 77);
+}
+
+/* Hosts replay what was recorded; a file of anything else is refused. */
+LS_TEST(files, recorded_noise_is_replayed)
+{
+	static const char *const text[] = { "0.01 0.01\n0.02 0.02\n", "0.01\n",
+		"0.01 nan\n", "0.01 0.02 x\n", "1e300 1\n" };
+	char path[256], ini[512], err[256] = "";
+	double own, wait, least = 1, most = 0;
+	struct sim_world_step s;
+	struct sim_world *w;
+	struct sim_offline off;
+	struct sim_options o;
+	FILE *file;
+
+	ck_assert_int_lt(snprintf(path, sizeof(path), "%s/noise", ls_test_tmpdir()),
+		256);
+	ck_assert_int_lt(
+		snprintf(ini, sizeof(ini),
+			"hosts = 20\nnoise = 0\nhost_noise = recorded-4\nrecorded = %s\n",
+			path),
+		512);
+	for (size_t i = sizeof(text) / sizeof(text[0]); i-- > 0;) {
+		file = fopen(path, "we");
+		ck_assert_ptr_nonnull(file);
+		ck_assert_int_ge(fputs(text[i], file), 0);
+		ck_assert_int_eq(fclose(file), 0);
+		if (i == 0)
+			break;
+		o = options_of(ini);
+		ck_assert_int_eq(sim_offline_options(&o, &off, err, sizeof(err)),
+			-LS_EPARSE);
+		ck_assert_ptr_nonnull(strstr(err, path));
+	}
+	off = offline_of(ini);
+	ck_assert_int_eq(sim_world_new(&off.world, NULL, 0, &w, NULL), 0);
+	sim_world_next(w, &s);
+	for (uint32_t i = 0; i < 20; i++) {
+		sim_world_split(w, i, &own, &wait);
+		least = fmin(least, own);
+		most = fmax(most, own);
+	}
+	ck_assert_double_eq_tol(least, 0.81, 1e-6);
+	ck_assert_double_eq_tol(most, 0.82, 1e-6);
+	sim_world_free(w);
+	sim_recorded_free(&off.recorded);
 }
 
 LS_TEST(files, a_file_that_cannot_be_written_is_an_error)

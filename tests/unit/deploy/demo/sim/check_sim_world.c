@@ -190,6 +190,69 @@ LS_TEST(healthy, a_fault_changes_nobody_elses_numbers)
 	sim_world_free(b);
 }
 
+/* Hosts of a rack have the same, others not; and a fault changes nothing of it. */
+LS_TEST(healthy, hosts_of_a_rack_share_theirs)
+{
+	struct sim_world_options o = world_still(8);
+	struct sim_world *w, *faulty;
+	struct sim_world_step s;
+	double own[8], wait, with;
+
+	o.rack_hosts = 4;
+	o.host_noise[o.host_noises++] =
+		(struct sim_host_noise){ .kind = SIM_HOST_NOISE_WANDER,
+			.scope = SIM_NOISE_OF_RACK,
+			.size = 0.02,
+			.keep = 0.98 };
+	w = world_with(&o, "none");
+	faulty = world_with(&o, "chip:3:10%");
+	for (int step = 0; step < 20; step++) {
+		sim_world_next(w, &s);
+		sim_world_next(faulty, &s);
+		for (uint32_t i = 0; i < 8; i++) {
+			sim_world_split(w, i, &own[i], &wait);
+			sim_world_split(faulty, i, &with, &wait);
+			ck_assert_double_eq_tol(with, i == 3 ? 1.1 * own[i] : own[i],
+				1e-9);
+		}
+		ck_assert_double_eq(own[0], own[3]);
+		ck_assert_double_eq(own[4], own[7]);
+		ck_assert_double_gt(fabs(own[0] - own[4]), 1e-6);
+		ck_assert_double_lt(fabs(own[0] - 0.8), 0.2);
+	}
+	sim_world_free(w);
+	sim_world_free(faulty);
+}
+
+/* A clock that ticks says nothing between two ticks, and no phase is longer than its step. */
+LS_TEST(healthy, a_clock_that_ticks_reads_whole_ticks)
+{
+	struct sim_world_options o = world_of(8);
+	struct sim_world *w;
+	struct sim_world_step s;
+	struct ls_record r;
+	int64_t tick = 7000000;
+
+	o.slices = 2;
+	o.clock_tick_ns = (uint64_t)tick;
+	w = world_with(&o, "none");
+	for (uint32_t i = 0; i < 80; i++) {
+		uint64_t phases = 0;
+
+		if (i % 8 == 0)
+			sim_world_next(w, &s);
+		ck_assert(sim_world_record(w, i % 8, &r));
+		ck_assert_int_eq(ls_record_check(&r, NULL), 0);
+		ck_assert_int_eq(r.t_begin_ns % tick, 0);
+		ck_assert_int_eq(r.barrier[1].exit_ns % tick, 0);
+		ck_assert_uint_eq(r.duration_ns % (uint64_t)tick, 0);
+		for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
+			phases += r.phase_ns[p];
+		ck_assert_uint_le(phases, r.duration_ns);
+	}
+	sim_world_free(w);
+}
+
 /* --- faults --------------------------------------------------------------- */
 
 /* Each fault, with what it adds and costs a step where nothing else happens; own work

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "deploy/demo/sim/noise.h"
+#include "deploy/demo/sim/noise/noise.h"
 
 #include <math.h>
 
