@@ -239,6 +239,19 @@ fake_mark_once(struct ls_record *r, enum ls_phase phase, double s)
 	}
 }
 
+/* By a clock that is so much behind. */
+static void
+fake_set_back(struct ls_record *r, double s)
+{
+	int64_t ns = llround(s * 1e9);
+
+	r->t_begin_ns -= ns;
+	for (size_t k = 0; k < r->barrier_count; k++) {
+		r->barrier[k].enter_ns -= ns;
+		r->barrier[k].exit_ns -= ns;
+	}
+}
+
 /* The record of a worker that began at begin_us, arrived after own_s and left at
  * exit_us. */
 static void
@@ -275,14 +288,9 @@ fake_fill(const struct fake_job *job, struct fake_worker *w, int64_t begin_us,
 		r->barrier[0].enter_ns = enter_us * 1000;
 		r->barrier[0].exit_ns = exit_us * 1000;
 	}
-	if (job->apart_s > 0) {
-		int64_t earlier_ns = llround(job->apart_s * 1e9) * (w - job->workers) *
-			(int64_t)job->step;
-
-		r->t_begin_ns -= earlier_ns;
-		r->barrier[0].enter_ns -= earlier_ns;
-		r->barrier[0].exit_ns -= earlier_ns;
-	}
+	if (job->apart_s > 0)
+		fake_set_back(r,
+			job->apart_s * (double)(w - job->workers) * (double)job->step);
 	if (w->send_s > 0) {
 		r->peer_count = 1;
 		r->peer[0] = (struct ls_record_peer){
@@ -353,6 +361,8 @@ fake_job_make(struct fake_job *job)
 	}
 	if (job->slices > 1)
 		fake_split_barriers(job, own);
+	for (size_t i = 0; i < job->count; i++)
+		fake_set_back(&job->workers[i].record, -job->workers[i].off_s);
 	free(own);
 	job->checkpoint = false;
 	job->now_us = exit_us;

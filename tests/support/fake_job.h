@@ -32,6 +32,7 @@ struct fake_worker {
 	double slow; /* factor on its own work */
 	double send_s; /* it waits for the next worker to take what it sends */
 	double once_s; /* added to the next step's own work; as SYNC_WAIT: it leaves the collective so late */
+	double off_s; /* what its clock is ahead by */
 	double behind_s; /* begins its next step so long after the others */
 	/* the phase that tells it; LS_PHASE_COUNT: none, it is between two steps */
 	enum ls_phase once_as;

@@ -417,7 +417,8 @@ judge_costs(const struct ls_job *j, const struct ls_row *row,
 
 /* Blame: residuals of all workers, and what joins them. */
 static void
-judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *totals)
+judge_blame(const struct ls_engine *e, struct ls_job *j, struct ls_row *row,
+	struct ls_blame_step *totals)
 {
 	size_t n = row->cell_count < j->count ? row->cell_count : j->count;
 
@@ -437,6 +438,7 @@ judge_blame(struct ls_job *j, const struct ls_row *row, struct ls_blame_step *to
 		ls_replica_judge(j, row, totals);
 		return;
 	}
+	ls_judge_clocks_align(e, j, row);
 	ls_blame_judge(&j->room, row->cells, n, !j->detect.ready, j->scales.named,
 		j->residuals, totals);
 	if (row->reported < j->count || row->reported < (uint32_t)j->world)
@@ -479,7 +481,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	if (j->names_wait)
 		ls_reference_names(e, j, row->step);
 	ls_judge_life_row(e, j, row);
-	judge_blame(j, row, &kept.totals);
+	judge_blame(e, j, row, &kept.totals);
 	ls_judge_order(e, j, &kept.totals);
 	apart = ls_judge_is_apart(e, j, row, &kept.totals);
 	j->apart += apart;
@@ -493,7 +495,8 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	if (judged) {
 		judge_scales(e, j);
 		ls_detect_step(&j->detect, row->step, row->begin_us,
-			ls_judge_clocks_ok(e, j), j->residuals, j->count, &kept.totals);
+			j->detect.ready || ls_judge_clocks_ok(e, j), j->residuals,
+			j->count, &kept.totals);
 		if (!j->replica.on)
 			ls_judge_stages(e, j, row, now_us);
 	}

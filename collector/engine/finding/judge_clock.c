@@ -1,37 +1,104 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/finding/judge_clock.h"
+#include "collector/engine/residual/stats.h"
 
 #include <math.h>
+
+/* What clocks may be off by, where arrivals are in use. */
+static double
+judge_clock_limit(const struct ls_job *j)
+{
+	return LS_LEAST * j->detect.step_s / (LS_SIGMAS * M_SQRT2);
+}
+
+/* Are arrivals in use? */
+static bool
+judge_clock_arrivals(const struct ls_job *j)
+{
+	return j->detect.ready && j->detect.mode == LS_MODE_LATENESS && !j->replica.on;
+}
 
 /* What the clocks of two workers may differ by, surely; 0 where nobody told (one host,
  * or replay). */
 static double
 judge_clock_sure(const struct ls_engine *e, const struct ls_job *j, size_t a, size_t b)
 {
-	double x = e->workers[j->slots[a]].clock_err_s,
-	       y = e->workers[j->slots[b]].clock_err_s;
+	double of[2] = { e->workers[j->slots[a]].clock_err_s,
+		e->workers[j->slots[b]].clock_err_s };
 
-	return LS_SIGMAS * hypot(isnan(x) ? 0 : x, isnan(y) ? 0 : y);
+	for (size_t i = 0; i < 2; i++) {
+		if (isnan(of[i]))
+			of[i] = 0;
+		else if (judge_clock_arrivals(j)) /* a worse one is not used */
+			of[i] = fmin(of[i], judge_clock_limit(j));
+	}
+	return LS_SIGMAS * hypot(of[0], of[1]);
+}
+
+/* Is its clock known too badly? Not if nothing was told of it. */
+static bool
+judge_clock_is_bad(const struct ls_engine *e, const struct ls_job *j, size_t slot)
+{
+	return e->workers[j->slots[slot]].clock_err_s > judge_clock_limit(j);
 }
 
 bool
-ls_judge_clocks_ok(const struct ls_engine *e, struct ls_job *j)
+ls_judge_clocks_ok(const struct ls_engine *e, const struct ls_job *j)
 {
-	double limit_s = LS_LEAST * j->detect.step_s;
-	bool ok = true;
+	size_t i = 0;
 
-	for (size_t i = 0; i < j->count; i++) {
-		double err_s = e->workers[j->slots[i]].clock_err_s;
+	while (i < j->count && !judge_clock_is_bad(e, j, i))
+		i++;
+	return i == j->count;
+}
 
-		/* NaN: not told */
-		if (!(LS_SIGMAS * M_SQRT2 * err_s > limit_s))
-			continue;
-		ok = false;
-		if (j->detect.ready)
-			j->residuals[i].late_s = NAN;
+/* Times at which workers left the barrier: of all, or of those with good clocks. */
+static size_t
+judge_clock_exits(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_row *row, size_t n, bool all)
+{
+	size_t known = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ls_cell *c = &row->cells[i];
+
+		if (c->present && c->has_enter &&
+			(all || !judge_clock_is_bad(e, j, i)))
+			j->detect.scratch[known++] = (double)c->exit_us;
 	}
-	return ok;
+	return known;
+}
+
+void
+ls_judge_clocks_align(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_row *row)
+{
+	size_t n = row->cell_count < j->count ? row->cell_count : j->count, good;
+	double exit_us;
+	bool all;
+
+	if (!judge_clock_arrivals(j) || ls_judge_clocks_ok(e, j))
+		return;
+	good = judge_clock_exits(e, j, row, n, false);
+	all = 2 * good < n;
+	if (all)
+		good = judge_clock_exits(e, j, row, n, true);
+	exit_us = ls_stats_median(j->detect.scratch, good);
+	for (size_t i = 0; i < n; i++) {
+		const struct ls_detect_worker *w = &j->detect.worker[i];
+		struct ls_cell *c = &row->cells[i];
+		int64_t later_us;
+
+		if (!c->present || !c->has_enter ||
+			(!all && !judge_clock_is_bad(e, j, i)))
+			continue;
+		/* it may always leave a little later than others */
+		later_us = llround(exit_us + (w->base_s - w->base_wait_s) * 1e6 -
+			(double)c->exit_us);
+		c->enter_us += later_us;
+		c->exit_us += later_us;
+	}
 }
 
 void

@@ -16,12 +16,16 @@
 
 #include "collector/engine/engine_state.h"
 
+/* Can arrivals tell what is to be found? If not, the waits do: they need no clocks. */
+bool ls_judge_clocks_ok(const struct ls_engine *e, const struct ls_job *j);
+
 /*
- * Can arrivals tell what is to be found? If not, the waits do: they need no clocks.
- * Where arrivals are in use and a clock has become worse, the residual of its arrival
- * is taken away.
+ * Where arrivals are in use and a clock has become worse, the end of the barrier is the clock: times in it are moved by as
+ * much as its exit is off that of workers with good clocks, but for what it usually is. So its arrival says what
+ * its wait says. If fewer than half have good clocks, all are moved.
  */
-bool ls_judge_clocks_ok(const struct ls_engine *e, struct ls_job *j);
+void ls_judge_clocks_align(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_row *row);
 
 /* Nobody is called the last who may have come before another. */
 void ls_judge_order(const struct ls_engine *e, const struct ls_job *j,

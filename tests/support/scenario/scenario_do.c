@@ -86,6 +86,7 @@ static const struct field job_fields[] = {
 
 static const struct field worker_fields[] = {
 #define WORKER(name, type, member) { name, type, offsetof(struct fake_worker, member) },
+	WORKER("ahead", DOUBLE, off_s)
 	WORKER("clock", CLOCK, handle)
 	WORKER("cpu", DOUBLE, grows[0])
 	WORKER("expert", DOUBLE, expert)
