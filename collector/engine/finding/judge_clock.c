@@ -63,8 +63,7 @@ judge_clock_exits(const struct ls_engine *e, const struct ls_job *j,
 	for (size_t i = 0; i < n; i++) {
 		const struct ls_cell *c = &row->cells[i];
 
-		if (c->present && c->has_enter &&
-			(all || !judge_clock_is_bad(e, j, i)))
+		if (c->present && c->has_enter && (all || !judge_clock_is_bad(e, j, i)))
 			j->detect.scratch[known++] = (double)c->exit_us;
 	}
 	return known;
