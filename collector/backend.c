@@ -9,7 +9,7 @@
 #include <string.h>
 #include "collector/answer/self_finding.h"
 #include "collector/engine/finding/finding.h"
-#include "collector/engine/finding/view.h"
+#include "collector/answer/view.h"
 #include "proto/base/json.h"
 
 static int

@@ -99,7 +99,27 @@ engine_row_complete(const struct ls_engine *e, const struct ls_job *j,
 		}
 	}
 	*ret_expected = expected;
-	return complete && ((uint32_t)j->world <= j->count || j->closed > 0);
+	return complete && ((uint32_t)j->world <= j->count || j->steps.next > 0);
+}
+
+/* Workers that still report, counted again only after a change. */
+static uint32_t
+job_active(const struct ls_engine *e, struct ls_job *j)
+{
+	if (!j->active_known)
+		j->active = (uint32_t)ls_job_workers(e, j, engine_waits_for);
+	j->active_known = true;
+	return j->active;
+}
+
+/* Is it far beyond what the others have reached, and said by half of them at most? Then the number is wrong, and closed it would end all
+ * steps before it. */
+static bool
+engine_is_far(const struct ls_engine *e, struct ls_job *j, const struct ls_row *row)
+{
+	return !j->replica.on && j->steps.next > 0 &&
+		row->step >= j->steps.next + LS_OPEN_STEPS_MAX &&
+		2 * row->reported <= job_active(e, j);
 }
 
 static void
@@ -208,16 +228,6 @@ engine_fit_open(struct ls_engine *e, int64_t now_us)
 	}
 }
 
-/* Workers that still report, counted again only after a change. */
-static uint32_t
-job_active(const struct ls_engine *e, struct ls_job *j)
-{
-	if (!j->active_known)
-		j->active = (uint32_t)ls_job_workers(e, j, engine_waits_for);
-	j->active_known = true;
-	return j->active;
-}
-
 /*
  * Closes, oldest first, every row that is complete or overdue. full: asked after every
  * record, so a row that has fewer records than workers is not looked at closely, and no
@@ -240,27 +250,34 @@ engine_close_ready(struct ls_engine *e, struct ls_job *j, bool full, int64_t now
 					j->detect.judged > 0 ? j->detect.step_s : NAN,
 					now_us - patience_us)))
 			return;
+		if (engine_is_far(e, j, row)) {
+			e->stats.late += row->reported;
+			j->late += row->reported;
+			ls_steps_drop_oldest(&j->steps);
+			continue;
+		}
 		engine_close_oldest(e, j, now_us);
 	}
 }
 
 /* The worker was heard of by a record: it is there, and waited for again if it had been
- * given up. */
+ * given up. Not fresh: of steps that were over long ago. */
 static void
 engine_note_record(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 	const struct ls_record *r, bool fresh, int64_t now_us)
 {
 	if (!w->reported || r->step > w->last_step || j->replica.on)
 		w->last_step = r->step;
-	e->unheard -= !w->reported;
-	w->reported = true;
-	w->seen_us = now_us;
 	if (fresh) {
+		e->unheard -= !w->reported;
+		w->reported = true;
 		j->active_known &= w->missed < LS_LOOK;
 		w->missed = 0;
 	}
-	if (!ls_worker_is_gone(w))
+	if (!ls_worker_is_gone(w)) {
 		w->state = LS_WORKER_REPORTING;
+		w->seen_us = now_us;
+	}
 	j->last_us = now_us;
 }
 
@@ -278,7 +295,23 @@ engine_put(struct ls_job *j, struct ls_engine_worker *w, const struct ls_record 
 static bool
 engine_keeps_up(const struct ls_job *j, const struct ls_record *r)
 {
-	return j->replica.on || j->steps.last_closed - r->step < LS_LOOK;
+	return j->replica.on || j->steps.next - r->step <= LS_LOOK;
+}
+
+static bool
+engine_is_heard(const struct ls_engine_worker *w)
+{
+	return w->reported && ls_worker_reports(w);
+}
+
+/* Are the processes of the job others by now, which count anew? One that comes back is at a step that is over, and
+ * nobody reports any who has gone on. */
+static bool
+engine_is_again(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_engine_worker *w)
+{
+	return !j->replica.on && !w->reported &&
+		ls_job_workers(e, j, engine_is_heard) == 0;
 }
 
 int
@@ -298,9 +331,17 @@ ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r
 		return w == NULL ? -LS_EUNKNOWN : -LS_ERANGE;
 	}
 	j = &e->jobs[w->job];
+	/* begun after its end was told: by another process in its place */
+	if (ls_worker_is_gone(w) && r->t_begin_ns / 1000 > w->seen_us)
+		ls_roster_revive(e, j, w, now_us);
 	open = j->steps.count;
 	while ((rc = engine_put(j, w, r, now_us)) == -LS_ELIMIT)
 		engine_close_oldest(e, j, now_us);
+	if (rc == -LS_ESTALE && engine_is_again(e, j, w)) {
+		ls_roster_again(e, j, now_us);
+		open = 0;
+		rc = engine_put(j, w, r, now_us);
+	}
 	if (rc == -LS_EDUPLICATE) {
 		e->stats.duplicates++;
 		ls_lies_add(e, w->host,
@@ -384,6 +425,8 @@ ls_engine_live(struct ls_engine *e, uint32_t worker, const struct ls_ring_live *
 
 	if (w == NULL)
 		return;
+	if (ls_worker_is_gone(w)) /* another process, in its place */
+		ls_roster_revive(e, &e->jobs[w->job], w, now_us);
 	w->has_live = true;
 	w->live = *live;
 	w->live_since_us = since_us;

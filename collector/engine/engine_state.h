@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_state - the engine's memory, shared by its own parts (engine, roster, judge,
- * evidence, view) and nobody else.
+ * engine_state - the engine's memory: changed by its own parts alone, read by answer/view and ingest/attention.
  *
  * Owner:   the engine's thread.
  * Units:   microseconds since the epoch; seconds in cells and residuals.
@@ -49,7 +48,7 @@ enum ls_worker_state {
 /* What was usual of a host in a role, in the newest attempt of a job that taught it. */
 struct ls_past {
 	uint64_t key; /* of the job, the role, and how it was measured */
-	int32_t attempt;
+	int64_t run_us; /* as of ls_job */
 	float usual; /* ls_scales_usual, of several workers the most */
 	float excess,
 		below; /* as scales named it; excess 0: it did not, or there are several */
@@ -139,6 +138,8 @@ struct ls_job_identity {
 struct ls_job {
 	char name[LS_JOB_NAME_MAX_BYTES]; /* first: ls_index_find */
 	int32_t attempt;
+	/* when it began, or its processes began again under its number: tells runs apart */
+	int64_t run_us;
 	bool manual; /* closes only by ls_engine_close_step */
 	int64_t first_us, last_us;
 	int64_t closed_us; /* when a step was closed, last */
@@ -198,7 +199,8 @@ struct ls_engine {
 	size_t unheard; /* places of workers without a record */
 	struct ls_engine_host *hosts;
 	size_t host_count, host_capacity;
-	struct ls_reference *reference; /* from before a restart (reference.h) */
+	struct ls_reference *reference; /* from before a restart (reference.h), */
+	int64_t reference_us; /* when it was kept */
 	size_t reference_count;
 	struct ls_finding *findings; /* in order of opening */
 	size_t finding_count, finding_capacity;
@@ -267,6 +269,8 @@ static inline void
 ls_job_relearn(struct ls_job *j)
 {
 	ls_detect_reset(&j->detect);
+	ls_stages_fini(&j->compare); /* whose findings it counted, too */
+	j->grouped = false;
 	j->hang = (struct ls_hang){ 0 };
 	ls_pulse_fini(&j->pulse);
 	for (uint32_t i = 0; i < j->count; i++) {
@@ -307,6 +311,13 @@ struct ls_engine_worker *ls_engine_find_worker(const struct ls_engine *e,
 /* Index of a host, made if new; -LS_ERANGE (no name), -LS_ELIMIT, -ENOMEM. */
 int ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us,
 	uint32_t *ret_host) LS_MUSTCHECK;
+
+/* Another process has the place of a worker that ended. */
+void ls_roster_revive(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
+	int64_t now_us);
+
+/* The processes of the present attempt are others, and count from an earlier step: as another attempt, but for its number. */
+void ls_roster_again(struct ls_engine *e, struct ls_job *j, int64_t now_us);
 
 /* Where places run short, the workers of a job that has long been quiet give theirs up;
  * one job a call. */
@@ -408,10 +419,6 @@ bool ls_job_same_group(const struct ls_engine *e, const struct ls_job *j, size_t
 
 /* Frees what a job holds, but not the places of its workers. */
 void ls_job_fini(struct ls_job *j);
-
-/* Id of the newest open finding about a worker, or of the finding of its group, if that stands for the worker; or NULL. */
-const char *ls_view_finding_of(const struct ls_engine *e,
-	const struct ls_engine_worker *w);
 
 /* Judges a row that was just taken out of j->steps and keeps it; then opens, updates
  * and clears. */

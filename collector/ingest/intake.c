@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "collector/engine/finding/attention.h"
+#include "collector/ingest/attention.h"
 #include "collector/ingest/feed.h"
 #include "collector/ingest/intake_state.h"
 #include "collector/ingest/rate.h"
@@ -324,7 +324,7 @@ intake_live(struct ls_intake *in, struct ls_intake_held *h,
 	uint32_t handle;
 	int64_t since_us;
 
-	if (ring == NULL)
+	if (ring == NULL || ring->ended)
 		return;
 	if (ls_clock_map(ls_session_clock(h->session),
 		    (int64_t)live->live.since_mono_ns, in->p.anchor_ns, &map) != 0)

@@ -24,7 +24,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "collector/engine/finding/attention.h"
+#include "collector/ingest/attention.h"
 #include "proto/base/err.h"
 #include "storage/db/rows.h"
 

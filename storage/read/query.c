@@ -302,7 +302,9 @@ int
 ls_query_findings(struct ls_query *q, ls_query_finding_fn *fn, void *arg)
 {
 	struct ls_sql_rows rows = ls_sql_rows(ls_query_state_db(q),
-		"SELECT id, json FROM finding ORDER BY n", NULL);
+		"SELECT id, json FROM (SELECT n, id, json FROM finding"
+		" ORDER BY n DESC LIMIT ?) ORDER BY n",
+		LS_SQL_VALUES(ls_sql_int(LS_FINDINGS_MAX)));
 
 	while (ls_sql_next(&rows)) {
 		const char *id = (const char *)sqlite3_column_text(rows.stmt, 0);

@@ -56,7 +56,7 @@ int ls_query_last_worker(struct ls_query *q, int64_t *ret_id) LS_MUSTCHECK;
 /* The highest worker id in use anywhere, 0 if none. */
 int ls_query_max_worker(struct ls_query *q, int64_t *ret_id) LS_MUSTCHECK;
 
-/* Findings in order of opening. */
+/* The newest LS_FINDINGS_MAX findings, in order of opening. */
 int ls_query_findings(struct ls_query *q, ls_query_finding_fn *fn,
 	void *arg) LS_MUSTCHECK;
 

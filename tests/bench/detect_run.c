@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "collector/engine/finding/attention.h"
+#include "collector/ingest/attention.h"
 #include "collector/engine/engine.h"
-#include "collector/engine/finding/view.h"
+#include "collector/answer/view.h"
 #include "collector/ingest/zoom.h"
 #include "proto/base/clock.h"
 #include "tests/bench/detect_rules.h"

@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "tests/support/fake_job.h"
-#include "collector/engine/finding/view.h"
+#include "collector/answer/view.h"
 #include "collector/engine/join/steps.h"
 #include "tests/support/json_at.h"
 

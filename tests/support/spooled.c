@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "collector/engine/finding/view.h"
+#include "collector/answer/view.h"
 #include "tests/support/harness.h"
 
 #define SPOOLED_BYTES 262144u

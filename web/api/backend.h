@@ -5,7 +5,7 @@
  *
  * Owner:   the loop thread that runs evhttp; replies come on the same thread, at once
  *          (live data) or later (stored data, read by another thread).
- * Units:   as in collector/engine/finding/view.h.
+ * Units:   as in collector/answer/view.h.
  * Errors:  reply rc: 0, -LS_EUNKNOWN (404), -LS_ERANGE and -LS_ELIMIT (400), -LS_EBUSY
  *          (503), -ETIMEDOUT (504), else 500.
  * Limits:  LS_PAGE_MAX, LS_GRID_ROWS_MAX, LS_GRID_COLS_MAX.

@@ -301,6 +301,14 @@ evidence_gap(const struct evidence_window *w, struct ls_suspect who,
 	return mean;
 }
 
+/* Is a member of a worker's group told with it? Not if it has a finding of its own, or of another group. */
+static bool
+evidence_is_told(const struct ls_job *j, size_t slot, size_t member)
+{
+	return j->detect.worker[member].found == 0 ||
+		j->detect.worker[member].way == j->detect.worker[slot].way;
+}
+
 /*
  * Counterfactual: without its excess the step would have ended as soon as the next worker without
  * a finding arrived, or this one itself. Where it was not the last, it cost nothing. Of a group,
@@ -319,7 +327,9 @@ evidence_cost(const struct ls_engine *e, const struct evidence_window *w,
 		size_t last = r == NULL ? SIZE_MAX : r->totals.costs;
 		const struct ls_cell *c = last < j->count ? ls_row_cell(r, last) : NULL;
 		bool same = c != NULL &&
-			(last == who.at || ls_job_same_group(e, j, who.at, last));
+			(last == who.at ||
+				(ls_job_same_group(e, j, who.at, last) &&
+					evidence_is_told(j, who.at, last)));
 
 		s = same ? (double)c->blame_s : 0;
 		if (r == NULL || isnan(r->blame_s + s))

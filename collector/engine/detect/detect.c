@@ -197,13 +197,15 @@ detect_began(const struct ls_detect *d, size_t slot, struct ls_episode *ep)
 			ep->start_step <=
 				w->first_step + LS_DETECT_SKIP + LS_DETECT_WARM);
 	double begin = (double)ep->start_step, now = (double)ep->last_step;
+	/* windows have steps that were judged: of each k-th, k times as many */
+	double each = fmax((now - begin + 1) / (double)ep->steps, 1);
 	struct ls_onset o = { 0 };
 
 	if (named && !born)
 		o = ls_scales_began(d->scales, slot);
 	ep->gradual = o.gradual;
-	if (o.known && (begin < now + o.early || begin > now + o.late))
-		begin = now + o.at;
+	if (o.known && (begin < now + each * o.early || begin > now + each * o.late))
+		begin = now + each * o.at;
 	begin = fmax(born ? 0 : begin, (double)w->first_step) - (double)ep->start_step;
 	if (begin > 0) {
 		ep->start_step += (uint64_t)begin;
@@ -398,11 +400,8 @@ detect_stalls(struct ls_detect *d, struct ls_detect_worker *w, double alone_s,
 		stalls.says -=
 			log(fmin(fmax(others / LS_DETECT_STALL_RATE, LS_QUARTER), 1));
 		d->stall_hits++;
-	} else if (!w->stalls) {
-		return;
 	}
 	ls_detect_stall(d, ch, &stalls, alone_s, step, t_us);
-	w->stalls = ch->c > 0 || ch->level != LS_LEVEL_QUIET;
 }
 
 void
@@ -439,7 +438,7 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 				residual[i].own_s >= LS_HALF * totals->gap_s
 			? totals->gap_s
 			: 0;
-		if (d->ready && (alone_s > 0 || w->stalls))
+		if (d->ready && (alone_s > 0 || ls_detect_stalls(w)))
 			detect_stalls(d, w, alone_s, step, t_us);
 		if (w->warm == 0) /* with the job, or later */
 			w->first_step = d->ready ? step : d->first_step;

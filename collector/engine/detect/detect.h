@@ -142,7 +142,6 @@ struct ls_detect_worker {
 	bool said; /* scales names it, */
 	bool followed; /* and its baselines had most of it */
 	uint64_t first_step; /* judged */
-	bool stalls; /* there is something in that channel */
 	double block_sum;
 	uint32_t block_n;
 	/* latest steps of the chronic episode that were steady: alike, */
@@ -189,7 +188,7 @@ struct ls_detect_net {
 	uint8_t was; /* channels that were findings before the step, as of a worker */
 	enum ls_net_names names; /* of whom the finding speaks: */
 	size_t slot; /* the host, or the one end of the link, */
-	uint32_t link_rank; /* and the rank of the other */
+	size_t peer; /* and that of the other */
 	double send_s; /* what it took longer while it was suspected */
 	double unexplained_s; /* of the step before: longer than usual, and nobody's own work */
 };
@@ -269,6 +268,14 @@ void ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clock
  * wants only time.
  */
 double ls_detect_nearness(const struct ls_detect_worker *w);
+
+/* Has it stalled of late? */
+static inline bool
+ls_detect_stalls(const struct ls_detect_worker *w)
+{
+	return w->channel[LS_DETECT_STALLS].c > 0 ||
+		w->channel[LS_DETECT_STALLS].level != LS_LEVEL_QUIET;
+}
 
 /* Channels that are findings, a bit each. */
 unsigned ls_detect_found(const struct ls_detect_channel channel[LS_DETECT_KIND_COUNT]);

@@ -180,8 +180,11 @@ detect_comm(struct ls_detect *d, struct ls_detect_net *net, struct ls_blame_net 
 	struct ls_detect_stalls stalls = { fmax(LS_DETECT_STALL_GAP * d->step_s,
 						   LS_RTO_S * LS_DETECT_STALL_GAP),
 		LS_DETECT_STALL_SAYS, LS_DETECT_STALL_FINDING };
+	/* whom the collective lets go late makes the others wait in the next step */
+	double both_s = net->unexplained_s + unexplained_s;
 	bool learned;
 
+	net->unexplained_s = 0;
 	if (isnan(t->collective_s))
 		return;
 	learned = ls_detect_usual(&net->arrival, t->collective_s);
@@ -197,11 +200,10 @@ detect_comm(struct ls_detect *d, struct ls_detect_net *net, struct ls_blame_net 
 		detect_comm_learn(d, &net->arrival, t->collective_s);
 		detect_comm_learn(d, &net->wait, t->wait_min_s);
 	}
-	/* whom the collective lets go late makes the others wait in the next step */
-	net->unexplained_s += unexplained_s;
-	if (t->comm_s < stalls.least_s && net->unexplained_s >= stalls.least_s)
-		t->comm_s = net->unexplained_s;
-	net->unexplained_s = t->comm_s >= stalls.least_s ? 0 : unexplained_s;
+	if (t->comm_s < stalls.least_s && both_s >= stalls.least_s)
+		t->comm_s = both_s;
+	if (t->comm_s < stalls.least_s)
+		net->unexplained_s = unexplained_s;
 	ls_detect_stall(d, &net->channel[LS_DETECT_STALLS], &stalls, t->comm_s, step,
 		t_us);
 }

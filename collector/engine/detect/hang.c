@@ -181,35 +181,55 @@ hang_cost(const struct ls_engine *e, const struct ls_job *j, struct ls_finding *
 	f->severity = LS_SEVERITY_CRITICAL;
 }
 
+/* What was told of the standstill of this step already, of whomever, but for one; NULL: nothing, or by storage. */
+static struct ls_finding *
+hang_told(struct ls_engine *e, const struct ls_job *j, uint64_t step,
+	const struct ls_finding *but, int64_t now_us)
+{
+	for (size_t i = e->finding_count; i > 0 && j->hang.on && j->hang.step == step;
+		i--) {
+		struct ls_finding *f = &e->findings[i - 1];
+
+		if (f != but && ls_finding_is_open(f) && f->kind == LS_KIND_HANG &&
+			strcmp(f->who.job, j->name) == 0 && f->accounted_step == step &&
+			!ls_findings_is_known(f, now_us))
+			return f;
+	}
+	return NULL;
+}
+
 /* Opens the finding or brings it up to date; its evidence and diagnosis are filled in
- * by the caller's. */
+ * by the caller's. One standstill is one finding: about whom it names first, but a worker rather than the job. */
 static void
 hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subject,
 	uint64_t step, int64_t since_us, double lost_s, int64_t now_us)
 {
-	struct ls_finding *f = ls_findings_claim(e, subject, step, since_us, 0, now_us);
-	/* the finding has this step already */
-	double told_s = j->hang.on && j->hang.step == step && f != NULL &&
-			f->accounted_step == step
-		? j->hang.lost_s
-		: 0;
+	struct ls_finding *f = hang_told(e, j, step, NULL, now_us), *other;
+	double told_s = f != NULL ? j->hang.lost_s : 0;
 
+	if (f == NULL || (f->scope == LS_SCOPE_JOB && subject->scope != LS_SCOPE_JOB))
+		f = ls_findings_claim(e, subject, step, since_us, 0, now_us);
 	j->hang.on = true;
 	j->hang.step = step;
 	j->hang.lost_s = lost_s;
 	if (f == NULL)
 		return; /* storage has told it: what follows adds to that */
 	f->detector = LS_DETECT_STALLS;
-	f->estimate = j->detect.mode;
 	ls_findings_present(e, j, f, step);
 	f->accounted_step = step;
 	f->steps_seen = 1;
 	f->workers_used = (uint32_t)j->count - j->gone;
-	f->diagnosis = subject->diagnosis;
-	memcpy(f->evidence, subject->evidence, sizeof(f->evidence));
-	f->evidence_count = subject->evidence_count;
+	if (ls_finding_same_subject(f, subject)) {
+		f->diagnosis = subject->diagnosis;
+		memcpy(f->evidence, subject->evidence, sizeof(f->evidence));
+		f->evidence_count = subject->evidence_count;
+	}
 	hang_cost(e, j, f, lost_s, told_s);
 	ls_findings_tell(e, f, now_us);
+	while ((other = hang_told(e, j, step, f, now_us)) != NULL) {
+		ls_findings_part_of(e, other, f, now_us);
+		ls_findings_clear(e, other, step, now_us);
+	}
 }
 
 void

@@ -122,7 +122,7 @@ pulse_begin(struct ls_pulse *p, double step_s)
 	if (n == 0 && p->before_n == 0) /* nothing better is known */
 		p->base = p->block[(k > 0 ? k - 1 : k) % LS_PULSE_BLOCKS].mean;
 	b = &p->block[k % LS_PULSE_BLOCKS];
-	for (k += within > LS_HALF * b->steps && k + 1 < p->blocks; k < p->blocks; k++)
+	for (k += within >= 1 && k + 1 < p->blocks; k < p->blocks; k++)
 		pulse_gather(&p->since, &p->block[k % LS_PULSE_BLOCKS]);
 }
 
@@ -194,9 +194,8 @@ ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
 	pulse_sum(p, row, totals, step_s);
 	p->scales.alone = true;
 	usual_s = p->first_s * exp(ls_scales_usual(&p->scales, 0));
-	if (found ||
-		(explained_s > 0 &&
-			explained_s > LS_HALF * (totals->duration_s - usual_s)))
+	if (found || /* not by how long this step is: else the long ones alone would be left */
+		(explained_s > 0 && explained_s > LS_HALF * (step_s - usual_s)))
 		p->sum.spoilt = true;
 	else
 		log_s.late_s = log(totals->duration_s / p->first_s) * step_s;

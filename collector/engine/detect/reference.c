@@ -202,13 +202,16 @@ ls_engine_reference_load(struct ls_engine *e, const void *bytes, size_t len,
 	free(e->reference);
 	e->reference = r;
 	e->reference_count = h.count;
+	e->reference_us = h.t_us;
 	return 0;
 }
 
+/* Nothing of a run that began after it was kept. */
 static const double *
-reference_find(const struct ls_engine *e, uint64_t key)
+reference_find(const struct ls_engine *e, const struct ls_job *j, uint64_t key)
 {
-	const struct ls_reference *r = e->reference_count == 0
+	const struct ls_reference *r =
+		e->reference_count == 0 || j->run_us > e->reference_us
 		? NULL
 		: bsearch(&(struct ls_reference){ .key = key }, e->reference,
 			  e->reference_count, sizeof(*r), reference_compare);
@@ -246,7 +249,7 @@ ls_reference_keep(struct ls_engine *e, const struct ls_job *j)
 		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
 		bool named = j->scales.named[i] != 0;
 		struct ls_past is = { .key = reference_past_key(j, w),
-			.attempt = j->attempt,
+			.run_us = j->run_us,
 			.usual = (float)ls_scales_usual(&j->scales, i),
 			.excess = named
 				? (float)ls_scales_said(&j->scales, LS_SCALES_EXCESS, i)
@@ -258,7 +261,7 @@ ls_reference_keep(struct ls_engine *e, const struct ls_job *j)
 
 		if (isnan(is.usual))
 			continue; /* earlier attempts know better */
-		if (past[at].key == is.key && past[at].attempt == is.attempt) {
+		if (past[at].key == is.key && past[at].run_us == is.run_us) {
 			is.usual = fmaxf(is.usual, past[at].usual);
 			is.excess = 0;
 		}
@@ -271,7 +274,7 @@ void
 ls_reference_worker(const struct ls_engine *e, struct ls_job *j,
 	const struct ls_engine_worker *w)
 {
-	const double *v = reference_find(e, reference_worker_key(j, w));
+	const double *v = reference_find(e, j, reference_worker_key(j, w));
 	struct ls_detect_worker *of = &j->detect.worker[w->slot];
 	uint64_t key = reference_past_key(j, w);
 	const struct ls_engine_host *h = &e->hosts[w->host];
@@ -282,7 +285,7 @@ ls_reference_worker(const struct ls_engine *e, struct ls_job *j,
 		fits			   ? v[REFERENCE_CARRIED]
 			: past->key == key ? (double)past->usual
 					   : NAN);
-	if (past->key == key && past->attempt != j->attempt && past->excess > 0)
+	if (past->key == key && past->run_us != j->run_us && past->excess > 0)
 		ls_scales_restore(&j->scales, w->slot, LS_SCALES_BORN,
 			(double)past->excess, (double)past->usual, (double)past->below);
 	if (!fits || !j->detect.ready)
@@ -296,7 +299,7 @@ ls_reference_worker(const struct ls_engine *e, struct ls_job *j,
 void
 ls_reference_job(const struct ls_engine *e, struct ls_job *j, uint64_t step)
 {
-	const double *v = reference_find(e, reference_job_key(j));
+	const double *v = reference_find(e, j, reference_job_key(j));
 
 	if (v == NULL || !reference_job_fits(v) || step <= (uint64_t)v[0])
 		return;
@@ -315,7 +318,7 @@ ls_reference_names(const struct ls_engine *e, struct ls_job *j, uint64_t step)
 		return;
 	j->names_wait = false;
 	for (size_t i = 0; i < j->count; i++) {
-		const double *v = reference_find(e,
+		const double *v = reference_find(e, j,
 			reference_worker_key(j, &e->workers[j->slots[i]]));
 
 		if (v != NULL && reference_worker_fits(v) && v[REFERENCE_NAMED] > 0 &&

@@ -351,7 +351,7 @@ rhythm_relax(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 				(2 + LS_HALF) * p->steps)
 			p->on = false;
 	}
-	if (!r->rotating.on || s->event.step % LS_BLOCK != 0)
+	if (!r->rotating.on)
 		return;
 	n = rhythm_newest(r, false, event);
 	if (n == 0 ||

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCALES_AT_ONCE 256u /* of more, the past is looked at in the steps of a unit */
-
 void
 ls_scales_fini(struct ls_scales *s)
 {
@@ -64,6 +62,17 @@ ls_scales_reserve(struct ls_scales *s, size_t n)
 	return 0;
 }
 
+/* What was usual of a worker over the longest windows of which that is known; NaN: of none. */
+static float
+scales_longest(const struct ls_scales *s, size_t slot)
+{
+	unsigned length = LS_SCALES_LENGTHS - 1;
+
+	while (length > 0 && isnan(ls_scales_row(s, LS_SCALES_BEFORE + length)[slot]))
+		length--;
+	return ls_scales_row(s, LS_SCALES_BEFORE + length)[slot];
+}
+
 /* A worker is named. */
 static void
 scales_begin(struct ls_scales *s, unsigned bits, size_t slot, double excess,
@@ -71,13 +80,8 @@ scales_begin(struct ls_scales *s, unsigned bits, size_t slot, double excess,
 {
 	ls_scales_row(s, LS_SCALES_EXCESS)[slot] = (float)excess;
 	ls_scales_row(s, LS_SCALES_USUAL)[slot] = (float)usual;
-	ls_scales_row(s, LS_SCALES_BELOW)[slot] = (float)usual;
-	for (unsigned k = LS_SCALES_LENGTHS; k-- > 0;)
-		if (!isnan(ls_scales_row(s, LS_SCALES_BEFORE + k)[slot])) {
-			ls_scales_row(s, LS_SCALES_BELOW)[slot] = fminf((float)usual,
-				ls_scales_row(s, LS_SCALES_BEFORE + k)[slot]);
-			break;
-		}
+	ls_scales_row(s, LS_SCALES_BELOW)[slot] =
+		fminf((float)usual, scales_longest(s, slot)); /* which may be NaN */
 	ls_scales_row(s, LS_SCALES_TURNED)[slot] = (float)s->units;
 	s->named[slot] |= (uint16_t)bits;
 	for (unsigned r = 0; r < 6 * LS_SCALES_LENGTHS; r++)
@@ -110,16 +114,13 @@ ls_scales_carry(struct ls_scales *s, size_t slot, double usual)
 double
 ls_scales_usual(const struct ls_scales *s, size_t slot)
 {
-	double usual = ls_scales_carried(s, slot);
-	bool young = !isnan(usual) && s->seen_s < LS_SCALES_YOUNG_S;
+	double carried = ls_scales_carried(s, slot),
+	       usual = (double)scales_longest(s, slot);
+	bool young = !isnan(carried) && s->seen_s < LS_SCALES_YOUNG_S;
 
 	if (s->named[slot] != 0)
 		return ls_scales_said(s, LS_SCALES_USUAL, slot);
-	for (unsigned length = 0; length < LS_SCALES_LENGTHS && !young; length++)
-		if (!isnan(ls_scales_row(s, LS_SCALES_BEFORE + length)[slot]))
-			usual = (double)ls_scales_row(s,
-				LS_SCALES_BEFORE + length)[slot];
-	return usual;
+	return young || isnan(usual) ? carried : usual;
 }
 
 /* Newest windows of a length in a row that show a part of the worker's excess. */
@@ -326,7 +327,8 @@ scales_look_at_role(struct ls_scales *s, unsigned length, const uint32_t *list,
 		if (row == LS_SCALES_ROWS ||
 			(s->members != NULL && !scales_is_most(s, length, row, slot)))
 			continue;
-		if (row == LS_SCALES_NOW || row == LS_SCALES_SINCE)
+		if (s->named[slot] == 0 &&
+			(row == LS_SCALES_NOW || row == LS_SCALES_SINCE))
 			bit |= LS_SCALES_BORN;
 		if (s->named[slot] == 0)
 			scales_begin(s, bit, slot, scales_excess(s, row, slot),
@@ -337,35 +339,28 @@ scales_look_at_role(struct ls_scales *s, unsigned length, const uint32_t *list,
 	}
 }
 
-/* The past of some more workers, of the lengths that are due. */
+/* The past of the windows of a length. */
 static void
-scales_catch_up(struct ls_scales *s, size_t workers)
+scales_before(struct ls_scales *s, unsigned length)
 {
-	size_t to = s->done + workers < s->count ? s->done + workers : s->count;
+	float *before = ls_scales_row(s, LS_SCALES_BEFORE + length);
+	const float *window[LS_SCALES_PAST];
+	uint64_t past = ls_scales_past(s, length);
 	double copy[LS_SCALES_PAST];
 
-	for (unsigned length = s->alone ? 0 : 1;
-		length < LS_SCALES_LENGTHS && s->done < to; length++) {
-		float *before = ls_scales_row(s, LS_SCALES_BEFORE + length);
-		const float *window[LS_SCALES_PAST];
-		uint64_t past = ls_scales_past(s, length);
+	for (uint64_t k = 0; k < past; k++)
+		window[k] = ls_scales_window(s, length, k + 1);
+	for (size_t i = 0; i < s->count; i++) {
+		size_t n = 0;
 
 		for (uint64_t k = 0; k < past; k++)
-			window[k] = ls_scales_window(s, length, k + 1);
-		for (size_t i = s->done; i < to && (s->due & 1u << length) != 0; i++) {
-			size_t n = 0;
-
-			for (uint64_t k = 0; k < past; k++)
-				if (!isnan(window[k][i]))
-					copy[n++] = (double)window[k][i];
-			before[i] = n >= 2 ? (float)ls_stats_median(copy, n) : NAN;
-			/* a pause may be in half of a few windows */
-			if (s->alone && length > 0 && n < LS_MANY)
-				before[i] = ls_scales_row(s,
-					LS_SCALES_BEFORE + length - 1)[i];
-		}
+			if (!isnan(window[k][i]))
+				copy[n++] = (double)window[k][i];
+		before[i] = n >= 2 ? (float)ls_stats_median(copy, n) : NAN;
+		/* a pause may be in half of a few windows */
+		if (s->alone && length > 0 && n < LS_MANY)
+			before[i] = ls_scales_row(s, LS_SCALES_BEFORE + length - 1)[i];
 	}
-	s->done = to;
 }
 
 /* Windows that end with this unit. */
@@ -377,8 +372,8 @@ scales_end_windows(struct ls_scales *s)
 	while (lag + 1 < LS_SCALES_LENGTHS &&
 		!ls_scales_is_long(s, lag, LS_SCALES_PATIENCE_S))
 		lag++;
-	s->due = 1; /* that of units is wanted for a job only */
-	s->done = 0;
+	if (s->alone) /* that of units is wanted for a job only */
+		scales_before(s, 0);
 	for (unsigned length = 1;
 		length < LS_SCALES_LENGTHS && s->units % (1ull << length) == 0;
 		length++) {
@@ -402,9 +397,8 @@ scales_end_windows(struct ls_scales *s)
 			*last = *newest;
 			*newest = NAN;
 		}
-		s->due |= 1u << length;
+		scales_before(s, length);
 	}
-	scales_catch_up(s, s->count <= SCALES_AT_ONCE ? s->count : s->count / 4 + 1);
 }
 
 /* Looks at all roles over one length of time. */
@@ -524,8 +518,6 @@ ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t n,
 	s->step_s = step_s;
 	s->patience_s = patience_s;
 	s->seen_s += step_s * (double)n;
-	if (s->done < s->count)
-		scales_catch_up(s, s->count / 4 + 1);
 	x = ls_scales_row(s, LS_SCALES_STEP + s->steps);
 	for (size_t i = 0; i < n; i++)
 		x[i] = (float)((late ? residual[i].late_s : residual[i].wait_s) /
@@ -551,8 +543,6 @@ ls_scales_groups(struct ls_scales *s, struct ls_scales *workers, const uint32_t 
 	float *unit;
 	const float *of;
 
-	if (s->done < s->count)
-		scales_catch_up(s, s->count / 4 + 1);
 	if (workers->steps + workers->data > 0 || workers->units == 0)
 		return;
 	if (s->units + 1 != workers->units) /* some are new, or were forgotten */

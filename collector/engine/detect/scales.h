@@ -131,8 +131,6 @@ struct ls_scales {
 	uint32_t datum; /* steps of a datum */
 	uint32_t unit_data; /* data of a unit; 0 = not decided */
 	uint64_t units;
-	uint32_t due; /* lengths whose past is being looked at, a bit each */
-	size_t done; /* workers of which it was */
 };
 
 /* Frees what it holds, and can be used again. The residual and the unit stay, so that an attempt compares

@@ -76,7 +76,7 @@ struct ls_scales_middle {
 
 /* What the peers of a worker, or of all of a role, are like over one length of time. */
 struct ls_scales_peers {
-	struct ls_scales_middle change, level, since, jump;
+	struct ls_scales_middle change, jump;
 	struct ls_scales_spread in_time, jumps;
 };
 
@@ -86,6 +86,11 @@ bool ls_scales_is_mixed(const struct ls_scales *s, uint64_t units, size_t slot);
 /* Does a worker count as a peer? Not if it is named, or was within the windows that are kept. */
 bool ls_scales_is_peer(const struct ls_scales *s, unsigned length, size_t slot,
 	size_t skip);
+
+/* Of a row over list[m] but skip, and who of this rack shows half as much; clipped at some spreads, of now or as given. Uses scratch. */
+struct ls_scales_middle ls_scales_middle(const struct ls_scales *s, unsigned length,
+	unsigned row, const uint32_t *list, size_t m, size_t skip, uint32_t rack,
+	double spread);
 
 /* The rack of a worker of list[m], whose workers are not compared with each other; UINT32_MAX: it is not known, or fewer than LS_PEERS are of
  * others. */

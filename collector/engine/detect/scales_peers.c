@@ -41,8 +41,11 @@ ls_scales_is_mixed(const struct ls_scales *s, uint64_t units, size_t slot)
 bool
 ls_scales_is_peer(const struct ls_scales *s, unsigned length, size_t slot, size_t skip)
 {
+	/* a job has nobody else: what it was like then makes its spread greater, and the test careful */
+	uint64_t windows = s->alone ? 2 : LS_SCALES_PAST;
+
 	return slot != skip && s->named[slot] == 0 &&
-		!ls_scales_is_mixed(s, (uint64_t)LS_SCALES_PAST << length, slot);
+		!ls_scales_is_mixed(s, windows << length, slot);
 }
 
 uint32_t
@@ -55,10 +58,9 @@ ls_scales_rack(const struct ls_scales *s, const uint32_t *list, size_t m, size_t
 	return apart < LS_PEERS ? UINT32_MAX : s->rack[slot];
 }
 
-/* Of a row over list[m] but skip, and who of this rack shows half as much; clipped at some spreads, of now or as given. */
-static struct ls_scales_middle
-scales_middle(struct ls_scales *s, unsigned length, unsigned row, const uint32_t *list,
-	size_t m, size_t skip, uint32_t rack, double spread)
+struct ls_scales_middle
+ls_scales_middle(const struct ls_scales *s, unsigned length, unsigned row,
+	const uint32_t *list, size_t m, size_t skip, uint32_t rack, double spread)
 {
 	const float *of = ls_scales_row(s, row);
 	struct ls_scales_middle p = { 0 };
@@ -292,9 +294,6 @@ ls_scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, si
 	struct ls_scales_peers p;
 	/* what one of two does is seen in the other, too, and a job has only its own past: nothing of the window that is looked at is past */
 	bool two = m == 2 || s->alone;
-	/* who in its rack is slow from the first step as well does not say what is usual */
-	uint32_t rack =
-		skip == LS_SCALES_NONE ? UINT32_MAX : ls_scales_rack(s, list, m, skip);
 
 	p.in_time = scales_varies(s, length, list, m, skip, 1, 0, &jumps);
 	for (unsigned k = length;
@@ -316,34 +315,12 @@ ls_scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, si
 		k++)
 		p.in_time.sigma = fmax(p.in_time.sigma,
 			scales_varies(s, k, list, m, skip, 1, 0, &jumps).sigma);
-	p.change = scales_middle(s, length, LS_SCALES_CHANGE, list, m, skip, UINT32_MAX,
-		fmax(p.in_time.sigma, LS_SCALES_FLOOR));
-	p.level =
-		scales_middle(s, length, LS_SCALES_NOW, list, m, skip, rack, LS_LEAST);
-	p.since = scales_middle(s, length, LS_SCALES_SINCE, list, m, skip, rack,
-		LS_HALF * LS_LEAST);
+	p.change = ls_scales_middle(s, length, LS_SCALES_CHANGE, list, m, skip,
+		UINT32_MAX, fmax(p.in_time.sigma, LS_SCALES_FLOOR));
 	p.jumps = scales_in_time(s, length - 1, list, m, skip, true, two ? 3 : 1);
-	p.jump = scales_middle(s, length, LS_SCALES_JUMP, list, m, skip, UINT32_MAX,
+	p.jump = ls_scales_middle(s, length, LS_SCALES_JUMP, list, m, skip, UINT32_MAX,
 		fmax(p.jumps.sigma, LS_SCALES_FLOOR));
 	return p;
-}
-
-/* Of list[n], what each did in a past window (scales_varied), less their median. NaN: not known. */
-static void
-scales_apart(const struct ls_scales *s, unsigned length, const uint32_t *list, size_t n,
-	bool jump, uint64_t back, double *ret_v)
-{
-	double copy[SCALES_SAMPLE], middle;
-	size_t known = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		ret_v[i] = scales_varied(s, length, list[i], jump, back);
-		if (!isnan(ret_v[i]))
-			copy[known++] = ret_v[i];
-	}
-	middle = ls_stats_median(copy, known);
-	for (size_t i = 0; i < n; i++)
-		ret_v[i] -= middle;
 }
 
 /*
@@ -354,14 +331,18 @@ scales_apart(const struct ls_scales *s, unsigned length, const uint32_t *list, s
 static double
 scales_alone(const struct ls_scales *s, unsigned length, const uint32_t *list, size_t n)
 {
+	struct ls_stats_middle common[LS_SCALES_PAST];
 	uint32_t above[LS_SCALES_PAST] = { 0 };
-	double v[SCALES_SAMPLE], alike = 0, pairs = 0, number = (double)n;
+	double alike = 0, pairs = 0, number = (double)n;
 	uint64_t past = ls_scales_past(s, length);
 
+	ls_scales_common(s, length, list, n, true, common);
 	for (uint64_t back = 1; back < past; back++) {
-		scales_apart(s, length, list, n, true, back, v);
 		for (size_t i = 0; i < n; i++)
-			above[back] |= (uint32_t)(v[i] > 0) << i;
+			above[back] |= (uint32_t)(scales_varied(s, length, list[i],
+							  true, back) >
+					       ls_stats_median_of(&common[back]))
+				<< i;
 		for (uint64_t k = 1; k + 1 < back; k++) {
 			double r = 1 -
 				2 * __builtin_popcount(above[back] ^ above[k]) / number;
@@ -378,8 +359,9 @@ ls_scales_rate(const struct ls_scales *s, unsigned length, bool jump, size_t slo
 	double excess, double *ret_alone)
 {
 	const struct ls_scales *of = s->members;
+	struct ls_stats_middle common[LS_SCALES_PAST];
 	uint32_t all = s->start[s->count], list[SCALES_SAMPLE];
-	double v[SCALES_SAMPLE], looked = 0, shown = 0, part;
+	double looked = 0, shown = 0, part;
 	unsigned k = length - jump;
 	size_t n = 0;
 
@@ -390,13 +372,15 @@ ls_scales_rate(const struct ls_scales *s, unsigned length, bool jump, size_t slo
 		i < all + s->start[slot] && n < SCALES_SAMPLE; i++)
 		if (ls_scales_is_peer(of, k, s->sorted[i % all], LS_SCALES_NONE))
 			list[n++] = s->sorted[i % all];
-	for (uint64_t back = 1; back + jump <= ls_scales_past(of, k); back++) {
-		scales_apart(of, k, list, n, jump, back, v);
+	ls_scales_common(of, k, list, n, jump, common);
+	for (uint64_t back = 1; back + jump <= ls_scales_past(of, k); back++)
 		for (size_t i = 0; i < n; i++) {
-			shown += v[i] >= excess;
-			looked += !isnan(v[i]);
+			double v = scales_varied(of, k, list[i], jump, back) -
+				ls_stats_median_of(&common[back]);
+
+			shown += v >= excess;
+			looked += !isnan(v);
 		}
-	}
 	*ret_alone = scales_alone(of, k, list, n);
 	/* what comes and goes lasts for up to a patience */
 	part = fmin(1,

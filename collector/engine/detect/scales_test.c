@@ -3,6 +3,7 @@
 #include "collector/engine/detect/scales_parts.h"
 
 #include <math.h>
+#include <string.h>
 
 /* a host-week, in which false findings are counted */
 #define SCALES_WEEK_S 604800.0
@@ -17,25 +18,27 @@ static double
 scales_others(const struct ls_scales *s, const uint32_t *list, size_t m, size_t slot,
 	double least, const float *row, double *ret_rack)
 {
+	const double one =
+		0x1p32; /* of a rack: who counts, times this, and its workers */
 	uint32_t rack = ls_scales_rack(s, list, m, slot);
 	double others = 0;
-	size_t to = 0;
 
 	*ret_rack = 0;
-	for (size_t from = 0; from < m; from = to) {
-		uint32_t own = s->rack == NULL ? UINT32_MAX : s->rack[list[from]];
-		double n = 0;
+	memset(s->scratch, 0, s->capacity * sizeof(*s->scratch));
+	for (size_t k = 0; k < m; k++) {
+		uint32_t i = list[k], own = s->rack == NULL ? UINT32_MAX : s->rack[i];
+		bool counts = i != slot && (double)row[i] >= least &&
+			(rack == UINT32_MAX || own != rack) &&
+			(s->named[i] == 0 || (s->named[i] & LS_SCALES_BORN) != 0);
 
-		do {
-			uint32_t i = list[to++];
+		others += counts;
+		if (own != UINT32_MAX)
+			s->scratch[own] += 1 + (counts ? one : 0);
+	}
+	for (size_t r = 0; r < s->capacity && s->rack != NULL; r++) {
+		double n = floor(s->scratch[r] / one);
 
-			n += i != slot && (double)row[i] >= least &&
-				(rack == UINT32_MAX || own != rack) &&
-				(s->named[i] == 0 ||
-					(s->named[i] & LS_SCALES_BORN) != 0);
-		} while (own != UINT32_MAX && to < m && s->rack[list[to]] == own);
-		others += n;
-		if (n > 1 && n >= LS_MOST * (double)(to - from))
+		if (n > 1 && n >= LS_MOST * (s->scratch[r] - n * one))
 			*ret_rack = fmax(*ret_rack, n);
 	}
 	return others;
@@ -200,10 +203,10 @@ static bool
 scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t slot, const struct ls_scales_peers *p, bool since)
 {
-	const struct ls_scales_middle *now = since ? &p->since : &p->level;
 	struct ls_scales_spread in_time = p->in_time;
+	struct ls_scales_middle now;
 	unsigned row = since ? LS_SCALES_SINCE : LS_SCALES_NOW;
-	double at = ls_scales_said(s, LS_SCALES_NOW, slot), among, far,
+	double at = ls_scales_said(s, LS_SCALES_NOW, slot), among, far, known,
 	       before = (double)ls_scales_row(s, LS_SCALES_BEFORE + length)[slot],
 	       /* what it is slower by than before, but for noise, is a change */
 		excess = ls_scales_said(s, row, slot) -
@@ -218,11 +221,16 @@ scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
 		return false;
 	in_time.sigma = fmax(in_time.sigma, 0);
 	in_time.windows = fmax(in_time.windows, LS_SCALES_TAILS * in_time.apart);
-	among = sqrt((now->square + LS_PRIOR * prior * prior) / (now->n + LS_PRIOR));
-	far = since ? excess - now->middle : excess;
-	return ls_stats_student(far / among, (unsigned)(now->n + LS_PRIOR)) <
+	/* who in its rack is slow from the first step as well does not say what is usual */
+	now = ls_scales_middle(s, length, row, list, m, slot,
+		ls_scales_rack(s, list, m, slot), prior);
+	/* what the other of two is below it is nothing that it says itself */
+	known = now.n < 2 ? 0 : now.n;
+	among = sqrt((now.square + LS_PRIOR * prior * prior) / (known + LS_PRIOR));
+	far = since ? excess - now.middle : excess;
+	return ls_stats_student(far / among, (unsigned)(known + LS_PRIOR)) <
 		SCALES_LEVELS / (double)s->count &&
-		scales_is_beyond(s, now, &in_time, far) &&
+		scales_is_beyond(s, &now, &in_time, far) &&
 		scales_counts(s, length, list, m, slot, false, excess) &&
 		!scales_is_structure(s, list, m, slot, excess, row);
 }

@@ -26,26 +26,9 @@ stages_drop(struct ls_stages *s, struct ls_detect *d)
 	ls_stages_fini(s);
 }
 
-/* Lists the workers that are looked at; of many, each so-many-th. */
-static void
-stages_choose(struct ls_stages *s, const uint32_t *of, size_t n)
-{
-	for (size_t k = 0; k < s->count; k++)
-		s->stage[k].workers = s->stage[k].total = s->stage[k].seen = 0;
-	for (size_t i = 0; i < n; i++)
-		s->stage[of[i]].total++;
-	for (size_t i = 0; i < n; i++) {
-		struct ls_stage *st = &s->stage[of[i]];
-		size_t stride = (st->total + LS_STAGE_WORKERS - 1) / LS_STAGE_WORKERS;
-
-		if (st->seen++ % stride == 0)
-			st->worker[st->workers++] = (uint32_t)i;
-	}
-}
-
 int
-ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *of,
-	size_t count, size_t n)
+ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *sorted,
+	const uint32_t *start, size_t count)
 {
 	bool compared = count >= 2 && count <= LS_STAGES_MAX;
 
@@ -55,7 +38,15 @@ ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *of,
 		stages_drop(s, d);
 		return compared ? -ENOMEM : 0;
 	}
-	stages_choose(s, of, n);
+	for (size_t k = 0; k < count; k++) {
+		struct ls_stage *st = &s->stage[k];
+		uint32_t stride = (start[k + 1] - start[k] + LS_STAGE_WORKERS - 1) /
+			LS_STAGE_WORKERS;
+
+		st->workers = 0;
+		for (uint32_t i = start[k]; i < start[k + 1]; i += stride)
+			st->worker[st->workers++] = sorted[i];
+	}
 	return 0;
 }
 

@@ -29,7 +29,6 @@
 struct ls_stage {
 	uint32_t worker[LS_STAGE_WORKERS]; /* slots that are looked at */
 	size_t workers;
-	size_t total, seen; /* workers of the stage, while they are listed */
 	struct ls_detect_usual usual, usual_work; /* own work, and work done */
 	double own_s, work; /* in the newest step; NaN = not known */
 	uint64_t most_steps; /* of the episode: most of its workers were late */
@@ -47,12 +46,12 @@ struct ls_stages {
 void ls_stages_fini(struct ls_stages *s);
 
 /*
- * n workers in so many stages, of[n]: stages that are new are learned, the others keep
- * what is known of them (numbers stay). Fewer than two, or more than LS_STAGES_MAX:
- * nothing is compared. -ENOMEM: likewise.
+ * Workers by stage (ls_blame_sort): stages that are new are learned, the others keep
+ * what is known of them (numbers stay). Of many workers, each so-many-th is looked at. Fewer than two stages, or more
+ * than LS_STAGES_MAX: nothing is compared. -ENOMEM: likewise.
  */
-int ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *of,
-	size_t count, size_t n) LS_MUSTCHECK;
+int ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *sorted,
+	const uint32_t *start, size_t count) LS_MUSTCHECK;
 
 /* Takes one judged step, after ls_detect_step; levels in s->stage[].channel are then up
  * to date. */

@@ -4,8 +4,6 @@
 #include "collector/engine/finding/judged.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Adds one: who says what, what becomes of them ("": nothing more is known), and what to
  * set. Takes the texts. */
@@ -132,56 +130,6 @@ ls_contradictions(const struct ls_engine *e, const struct ls_job *j)
 	return list;
 }
 
-/* Different numbers of slices; more slices than that number; a slice with more workers than
- * its share. Nobody is lost by any of them. */
-static json_t *
-contradictions_slices(const struct ls_engine *e, const struct ls_job *j)
-{
-	uint32_t *workers = calloc(j->slices.count, sizeof(*workers));
-	const struct ls_worker_info *most = NULL, *least = NULL, *crowd = NULL;
-	uint32_t used = 0, crowded = 0;
-
-	for (size_t i = 0; workers != NULL && i < j->count; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-		uint32_t n;
-
-		if (!ls_worker_reports(w))
-			continue;
-		n = ++workers[j->slices.of[i]];
-		used += n == 1;
-		if (n > crowded) {
-			crowded = n;
-			crowd = &w->info;
-		}
-		if (w->info.slices == 0)
-			continue;
-		if (most == NULL || w->info.slices > most->slices)
-			most = &w->info;
-		if (least == NULL || w->info.slices < least->slices)
-			least = &w->info;
-	}
-	free(workers);
-	if (most == NULL)
-		return NULL;
-	if (most->slices != least->slices)
-		return json_sprintf(
-			"%s says that the job has %d slices, %s says %d: set "
-			"MEGASCALE_NUM_SLICES to one number",
-			least->host, (int)least->slices, most->host, (int)most->slices);
-	if (used > (uint32_t)most->slices)
-		return json_sprintf(
-			"%s says that the job has %d slices, and its workers "
-			"are in %u: set LOCKSTEP_SLICE",
-			most->host, (int)most->slices, used);
-	if (j->world > 0 && j->world % most->slices == 0 &&
-		crowded > (uint32_t)(j->world / most->slices))
-		return json_sprintf("slice \"%s\" has %u workers, and %d workers in %d "
-				    "slices make %d in each: set LOCKSTEP_SLICE",
-			crowd->slice, crowded, (int)j->world, (int)most->slices,
-			(int)(j->world / most->slices));
-	return NULL;
-}
-
 json_t *
 ls_contradiction_line(const json_t *c)
 {
@@ -189,31 +137,4 @@ ls_contradiction_line(const json_t *c)
 
 	return json_sprintf("%s: %s%s%s", ls_contradiction_text(c, "claim"), meaning,
 		meaning[0] == '\0' ? "" : "; ", ls_contradiction_text(c, "todo"));
-}
-
-json_t *
-ls_view_contradictions(const struct ls_engine *e, const struct ls_job *j)
-{
-	json_t *list = ls_contradictions(e, j), *lines = json_array();
-	size_t n = 0;
-
-	for (size_t i = 0; i < json_array_size(list); i++)
-		ls_ignore(json_array_append_new(lines,
-			ls_contradiction_line(json_array_get(list, i))));
-	json_decref(list);
-	if (j->has_slices)
-		ls_ignore(json_array_append_new(lines, contradictions_slices(e, j)));
-	for (size_t i = 0;
-		j->has_refused && i < j->count && n < LS_CONTRADICTIONS_SHOWN; i++) {
-		const struct ls_worker_info *who = &e->workers[j->slots[i]].info;
-
-		if (who->refused_rank[0] == '\0')
-			continue;
-		n++;
-		ls_ignore(json_array_append_new(lines,
-			json_sprintf("%s has %s, which is no rank in the job: it is "
-				     "judged as rank %d; set LOCKSTEP_RANK",
-				who->host, who->refused_rank, (int)who->rank)));
-	}
-	return lines;
 }

@@ -30,12 +30,4 @@ ls_contradiction_text(const json_t *c, const char *key)
 /* The same as a sentence. New reference. */
 json_t *ls_contradiction_line(const json_t *c);
 
-/*
- * The same as sentences, with who says what and what to set; [] almost always. Workers
- * of two hosts that claim one rank are each judged. Then the number
- * of slices, and workers whose rank was refused, with the value and its variable: nothing
- * that a finding rests on, so it is not exported.
- */
-json_t *ls_view_contradictions(const struct ls_engine *e, const struct ls_job *j);
-
 #endif

@@ -194,24 +194,6 @@ finding_render_evidence(const struct ls_evidence *e, size_t n)
 	return row;
 }
 
-/* Who says what: words instead of numbers. */
-static json_t *
-finding_render_said(json_t *text, size_t n)
-{
-	const struct ls_evidence none = { .metric = "identity",
-		.unit = "1",
-		.subject = NAN,
-		.p10 = NAN,
-		.p50 = NAN,
-		.p90 = NAN,
-		.robust_z = NAN,
-		.role = LS_EVIDENCE_SUPPORTS };
-	json_t *row = finding_render_evidence(&none, n - 1);
-
-	ls_ignore(json_object_set(row, "text", text));
-	return row;
-}
-
 /* Rows of evidence of a role, in order: their ids, or what was not measured. */
 static json_t *
 finding_render_role(const struct ls_finding *f, enum ls_evidence_role role)
@@ -225,17 +207,6 @@ finding_render_role(const struct ls_finding *f, enum ls_evidence_role role)
 					? json_string(f->evidence[i].metric)
 					: json_sprintf("e%zu", i + 1));
 	return rows;
-}
-
-/* What speaks for a cause: rows that support, or who says what. */
-static json_t *
-finding_render_because(const struct ls_finding *f)
-{
-	json_t *because = finding_render_role(f, LS_EVIDENCE_SUPPORTS);
-
-	for (size_t i = 1; i < json_array_size(f->said); i++)
-		(void)json_array_append_new(because, json_sprintf("e%zu", i));
-	return because;
 }
 
 static json_t *
@@ -253,7 +224,8 @@ finding_render_hypotheses(const struct ls_finding *f)
 				ls_json_number(h->confidence, 2), "because",
 				h->cause == LS_CAUSE_UNEXPLAINED
 					? json_array()
-					: finding_render_because(f)));
+					: finding_render_role(f,
+						  LS_EVIDENCE_SUPPORTS)));
 	}
 	return list;
 }
@@ -557,12 +529,14 @@ finding_render_rows(const struct ls_finding *f)
 {
 	json_t *rows = json_array();
 
-	for (size_t i = 0; i < f->evidence_count; i++)
-		(void)json_array_append_new(rows,
-			finding_render_evidence(&f->evidence[i], i));
-	for (size_t i = 1; i < json_array_size(f->said); i++)
-		(void)json_array_append_new(rows,
-			finding_render_said(json_array_get(f->said, i), i));
+	for (size_t i = 0; i < f->evidence_count; i++) {
+		json_t *row = finding_render_evidence(&f->evidence[i], i);
+
+		if (f->said != NULL) /* who says what */
+			ls_ignore(json_object_set(row, "text",
+				json_array_get(f->said, i + 1)));
+		(void)json_array_append_new(rows, row);
+	}
 	return rows;
 }
 

@@ -106,14 +106,10 @@ struct ls_finding {
 	 * before, as in the JSON; NULL: none. */
 	uint64_t since_step;
 	int64_t since_us;
-	/* the one before: its begin, and when it was over */
-	uint64_t ended_since_step;
-	int64_t ended_since_us, ended_us;
 	double since_chip_hours;
 	json_t *episodes;
 	/* told before a restart: what was until then is in it */
 	int64_t known_us;
-	double told_s; /* ls_finding_told, of one from before a restart */
 	bool born; /* there from the first judged step */
 	bool gradual; /* it came little by little */
 	double slope_s; /* of a job: so much longer each step, while it climbs */
@@ -190,9 +186,6 @@ enum ls_severity ls_finding_severity(double slowdown);
  * diagnosed since, only what can have changed: status, times and last step.
  */
 int ls_finding_render(struct ls_finding *f) LS_MUSTCHECK;
-
-/* Own work of its worker beyond the median of its peers, as its JSON says; NaN: it does not. */
-double ls_finding_told(const json_t *json);
 
 /* Reads back what ls_finding_render wrote; keeps a reference to `json`. -LS_EPARSE. */
 int ls_finding_parse(const json_t *json, struct ls_finding *ret_finding) LS_MUSTCHECK;

@@ -79,7 +79,14 @@ finding_parse_group(const json_t *subject, struct ls_finding *f)
 	int way = finding_get_enum(subject, "by", LS_NAMES_WAY);
 	json_t *hosts = json_object_get(subject, "hosts");
 	json_int_t count = json_integer_value(json_object_get(subject, "host_count"));
+	const json_t *host;
+	size_t i;
 
+	json_array_foreach(hosts, i, host)
+	{
+		if (!json_is_string(host))
+			return -LS_EPARSE;
+	}
 	if (way <= LS_WAY_NONE || !json_is_array(hosts) ||
 		json_array_size(hosts) > LS_FINDING_HOSTS_MAX || count < 0 ||
 		count > LS_WORKERS_MAX ||
@@ -151,25 +158,6 @@ finding_parse_episodes(const json_t *json, struct ls_finding *f)
 	return json_array_remove(f->episodes, n - 1) == 0 ? 0 : -LS_EPARSE;
 }
 
-double
-ls_finding_told(const json_t *json)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach(json_object_get(json, "evidence"), i, row)
-	{
-		const json_t *peers = json_object_get(row, "peers"),
-			     *metric = json_object_get(row, "metric");
-
-		if (json_is_string(metric) &&
-			strcmp(json_string_value(metric), LS_EVIDENCE_OWN_WORK) == 0)
-			return json_number_value(json_object_get(row, "subject")) -
-				json_number_value(json_object_get(peers, "p50"));
-	}
-	return NAN;
-}
-
 int
 ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 {
@@ -177,6 +165,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	const json_t *seen = json_object_get(json, "persistence");
 	const json_t *impact = json_object_get(json, "impact");
 	const json_t *from = json_object_get(json, "provenance");
+	const json_t *quality = json_object_get(json, "data_quality");
 	int reason = finding_get_enum(json, "cleared_reason", LS_NAMES_REASON);
 	struct ls_finding f = { .slowest_ratio = NAN, .clock_err_s = NAN };
 
@@ -199,8 +188,12 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	f.updated_us = finding_get_time(json, "updated_at");
 	f.cleared_us = finding_get_time(json, "cleared_at");
 	f.reason = reason < 0 ? LS_REASON_CALM : (enum ls_finding_reason)reason;
-	f.waits = finding_is_text(json_object_get(json, "data_quality"), "reference",
-		LS_FINDING_WAITS);
+	f.waits = ls_finding_is_open(&f) &&
+		finding_is_text(quality, "reference", LS_FINDING_WAITS);
+	f.who.step_confidence = finding_get_number(quality, "step_confidence", 0);
+	for (unsigned i = 0; i < LS_STEP_SOURCE_COUNT; i++)
+		if (finding_is_text(quality, "step_source", ls_step_source_name(i)))
+			f.who.step_source = (enum ls_step_source)i;
 	f.last_step = (uint64_t)json_integer_value(json_object_get(json, "last_step"));
 	f.accounted_step = f.last_step;
 	f.reopened = (uint32_t)json_integer_value(json_object_get(seen, "reopened"));
@@ -208,7 +201,6 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	f.blame_s = finding_get_number(impact, "blame_s", 0);
 	f.slowdown = finding_get_number(impact, "slowdown_ratio", NAN);
 	f.chip_hours = finding_get_number(impact, "chip_hours_lost_total", 0);
-	f.told_s = ls_finding_told(json);
 	f.share = finding_get_number(impact, "share_ratio", 0);
 	if (!(f.share >= 0 && f.share <= 1))
 		f.share = 0;

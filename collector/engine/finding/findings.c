@@ -115,10 +115,6 @@ findings_again(struct ls_finding *last, int64_t now_us)
 	}
 	last->reason = LS_REASON_CALM;
 	last->part_of[0] = '\0';
-	last->ended_us = last->cleared_us;
-	last->ended_since_step = last->since_step;
-	last->ended_since_us = last->since_us;
-	last->cleared_us = 0;
 	return true;
 }
 
@@ -129,16 +125,15 @@ findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
 {
 	size_t n = json_array_size(f->episodes);
 	const json_t *last = json_array_get(f->episodes, n - 1);
+	bool over = n == 0 || f->waits || t_us > f->cleared_us;
 
-	f->since_step = step;
-	f->since_us = t_us;
+	if (over || f->since_us >= t_us) {
+		f->since_step = step;
+		f->since_us = t_us;
+	}
 	f->since_chip_hours = f->chip_hours;
 	f->accounted_step = step > 0 ? step - 1 : 0;
-	if (n > 0 && !f->waits && t_us <= f->ended_us) { /* it was not over */
-		if (f->ended_since_us < t_us) {
-			f->since_step = f->ended_since_step;
-			f->since_us = f->ended_since_us;
-		}
+	if (!over) {
 		if (f->accounted_step < f->last_step)
 			f->accounted_step = f->last_step;
 		f->since_chip_hours -=
@@ -150,6 +145,7 @@ findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
 		f->onset_us = t_us;
 	}
 	f->cost_steps = f->cost_sum_s = 0;
+	f->cleared_us = 0;
 	f->waits = false;
 	f->born = f->gradual = f->intermittent = false;
 	f->slope_s = 0;
@@ -242,6 +238,7 @@ ls_findings_present(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_finding *f, uint64_t step)
 {
 	f->last_step = step;
+	f->estimate = j->detect.mode;
 	f->steps_seen = step >= f->since_step ? step - f->since_step + 1 : 0;
 	f->workers = (uint32_t)j->count;
 	f->workers_used = j->live_count > 0
@@ -348,7 +345,6 @@ ls_findings_clear_job(struct ls_engine *e, struct ls_job *j,
 			ls_findings_clear(e, f, f->last_step, now_us);
 		} else if (
 			!f->waits) { /* from now on as after a restart of the collector */
-			f->told_s = ls_finding_told(f->json);
 			f->diagnosis.count = 0;
 			f->waits = true;
 			ls_findings_tell(e, f, now_us);
@@ -361,16 +357,19 @@ ls_findings_expire(struct ls_engine *e, int64_t now_us)
 {
 	for (size_t i = 0; i < e->finding_count; i++) {
 		struct ls_finding *f = &e->findings[i];
-		const struct ls_job *j =
-			f->waits ? ls_engine_find_job(e, f->who.job) : NULL;
-		int64_t until_us = f->updated_us + LS_ENGINE_US(LS_REOPEN_S),
+		const struct ls_job *j = ls_finding_is_open(f)
+			? ls_engine_find_job(e, f->who.job)
+			: NULL;
+		int64_t seen_us = j != NULL && j->last_us > f->updated_us
+			? j->last_us
+			: f->updated_us;
+		int64_t until_us = LS_ENGINE_US(LS_REOPEN_S) +
+			(f->waits ? f->updated_us : seen_us),
 			ended_us = INT64_MAX;
 
-		if (j != NULL && j->gone == j->count) /* nobody is left */
-			ended_us = LS_ENGINE_US(LS_ADVICE_RESTART_S) +
-				(j->last_us > f->updated_us ? j->last_us
-							    : f->updated_us);
-		if (!f->waits || (now_us < until_us && now_us < ended_us))
+		if (j != NULL && f->waits && j->gone == j->count) /* nobody is left */
+			ended_us = LS_ENGINE_US(LS_ADVICE_RESTART_S) + seen_us;
+		if (!ls_finding_is_open(f) || (now_us < until_us && now_us < ended_us))
 			continue;
 		f->reason = ended_us < until_us ? LS_REASON_JOB_ENDED
 						: LS_REASON_NOT_MEASURED;

@@ -163,6 +163,8 @@ judge_refresh(const struct ls_engine *e, const struct ls_job *j, struct ls_findi
 		judge_cost(e, j, f, who, &ch->ep, &g, step);
 	f->intermittent = !g.steady;
 	f->comm = who.net;
+	f->replica = j->replica.on;
+	f->slope_s = 0;
 	if (worker && g.ended && f->counters_ripe)
 		return; /* it may be over, and counters of its time are forgotten: what was seen of it then stays */
 	if (worker && ls_finding_is_stored(f) && !g.counters_ripe &&
@@ -219,6 +221,7 @@ judge_bend(const struct ls_engine *e, const struct ls_job *j, struct ls_finding 
 	uint64_t since = ep->start_step - ep->lasted;
 
 	if (!ep->gradual || f->gradual || f->born || f->known_us != 0 ||
+		since > f->onset_step || /* it was found for something else first */
 		json_array_size(f->episodes) > 0 ||
 		j->detect.worker[who.at].way != LS_WAY_NONE ||
 		isnan(ls_evidence_cost_after(e, j, who, since - 1, step)))
@@ -267,10 +270,9 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 						 : j->detect.worker[who.at].first_step);
 	}
 	f->detector = kind;
-	f->estimate = j->detect.mode;
 	judge_refresh(e, j, f, who, ch, step, now_us);
 	ls_findings_tell(e, f, now_us);
-	if (!who.net && fresh)
+	if (!who.net)
 		ls_judge_group_adopt(e, j, who.at, f, now_us);
 }
 
@@ -430,8 +432,8 @@ judge_blame(const struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 			ls_blame_sort(j->groups[g].sorted, j->groups[g].start,
 				j->groups[g].of, j->groups[g].count, j->count);
 		/* then none is compared */
-		ls_ignore(ls_stages_group(&j->compare, &j->detect, j->stages.of,
-			j->stages.count, j->count));
+		ls_ignore(ls_stages_group(&j->compare, &j->detect, j->stages.sorted,
+			j->stages.start, j->stages.count));
 		j->grouped = true;
 	}
 	if (j->replica.on) {
@@ -441,6 +443,8 @@ judge_blame(const struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	ls_judge_clocks_align(e, j, row);
 	ls_blame_judge(&j->room, row->cells, n, !j->detect.ready, j->scales.named,
 		j->residuals, totals);
+	if (totals->used > 0) /* no worker alone says when a step began */
+		row->begin_us = (int64_t)totals->begin_us;
 	if (row->reported < j->count || row->reported < (uint32_t)j->world)
 		totals->net.collective_s =
 			NAN; /* it may be a missing one that all waited for */
@@ -472,7 +476,7 @@ void
 ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	uint32_t expected, int64_t now_us)
 {
-	struct ls_live_row kept = { .row = *row, .expected = expected };
+	struct ls_live_row kept = { .expected = expected };
 	bool masked = ls_steps_mostly(row, judge_is_masked), hang, judged, apart;
 	size_t regrouped;
 
@@ -482,6 +486,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 		ls_reference_names(e, j, row->step);
 	ls_judge_life_row(e, j, row);
 	judge_blame(e, j, row, &kept.totals);
+	kept.row = *row;
 	ls_judge_order(e, j, &kept.totals);
 	apart = ls_judge_is_apart(e, j, row, &kept.totals);
 	j->apart += apart;

@@ -246,7 +246,6 @@ ls_judge_group_subject(const struct ls_engine *e, const struct ls_job *j, size_t
 	unsigned way = j->detect.worker[slot].way;
 	const struct ls_job_groups *groups = ls_job_groups_of(j, way);
 
-	f.kind = LS_KIND_STRAGGLER;
 	if (way == LS_WAY_HOST) {
 		f.scope = LS_SCOPE_HOST;
 		f.who = judge_group_first(e, j, slot)->info;

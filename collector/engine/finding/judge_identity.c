@@ -45,6 +45,10 @@ judge_identity_tell(struct ls_engine *e, struct ls_job *j,
 	}
 	json_decref(f->said);
 	f->said = said;
+	f->evidence_count = 0;
+	while (f->evidence_count + 1 < json_array_size(said))
+		ls_findings_row(f, "identity", "1", NAN, NAN)->role =
+			LS_EVIDENCE_SUPPORTS;
 	f->severity = LS_SEVERITY_WARNING;
 	f->chips = ls_job_chips(e, j);
 	f->step_s = f->without_s = f->before_s = f->slowdown = f->chips_lost =

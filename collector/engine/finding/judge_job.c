@@ -197,6 +197,9 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	struct ls_pulse *p = &j->pulse;
 	bool was = p->on, found = j->detect.open > 0;
 
+	/* until a compilation does not make the median */
+	if (j->detect.judged <= 2 * LS_DETECT_SKIP)
+		return;
 	/* somebody is found who explains it: that is told instead */
 	if (found && p->since.steps > 0) {
 		judge_job_end(e, j, judge_job_culprit(e, j), row->row.step, now_us);

@@ -34,6 +34,26 @@ judge_life_members_s(const struct ls_job *j, const struct ls_finding *f)
 	return ls_stats_median(j->room.a, members) - ls_stats_median(j->room.b, others);
 }
 
+/* Own work of its worker beyond the median of its peers, as was told before a restart; NaN: it was not. */
+static double
+judge_life_told(const json_t *json)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(json, "evidence"), i, row)
+	{
+		const json_t *peers = json_object_get(row, "peers"),
+			     *metric = json_object_get(row, "metric");
+
+		if (json_is_string(metric) &&
+			strcmp(json_string_value(metric), LS_EVIDENCE_OWN_WORK) == 0)
+			return json_number_value(json_object_get(row, "subject")) -
+				json_number_value(json_object_get(peers, "p50"));
+	}
+	return NAN;
+}
+
 /*
  * How much of the slowdown that a finding reported before a restart still exists, as a ratio;
  * NaN: not measured (yet). The steps from before its onset may be gone, and then no detector
@@ -52,13 +72,13 @@ judge_life_share(const struct ls_engine *e, const struct ls_job *j,
 		w == NULL ? NULL : &j->detect.worker[w->slot];
 	size_t rows =
 		j->live_count < LS_DETECT_BEFORE ? j->live_count : LS_DETECT_BEFORE;
-	double share = NAN, usual_s;
+	double share = NAN, usual_s, told_s = judge_life_told(f->json);
 	struct ls_gathered g;
 
 	if (f->diagnosis.count > 0) /* told by this engine */
 		return 0;
 	if (f->detector >= LS_DETECT_STALLS &&
-		((d != NULL && d->stalls) ||
+		((d != NULL && ls_detect_stalls(d)) ||
 			(double)j->detect.judged < LS_DETECT_WARM +
 					(f->detector == LS_DETECT_ROTATING
 							? JUDGE_LIFE_ROTATION_ROUNDS
@@ -67,23 +87,24 @@ judge_life_share(const struct ls_engine *e, const struct ls_job *j,
 		return NAN;
 	if (f->waits && (rows == 0 || j->kept - f->first_row < rows))
 		return NAN; /* some of what evidence looks at is of the attempt before */
-	if (!f->comm && f->scope >= LS_SCOPE_SLICE && f->told_s > 0)
-		return judge_life_members_s(j, f) / f->told_s;
+	if (!f->comm && f->scope >= LS_SCOPE_SLICE && f->way != LS_WAY_STAGE &&
+		told_s > 0)
+		return judge_life_members_s(j, f) / told_s;
 	if (f->comm || (f->scope != LS_SCOPE_HOST && f->scope != LS_SCOPE_RANK))
 		return f->blame_s > 0 ? (j->detect.step_s - f->without_s) / f->blame_s
 				      : 0;
-	if (d == NULL || !(f->told_s > 0))
+	if (d == NULL || !(told_s > 0))
 		return 0;
 	/* slow by nature is as before */
 	usual_s =
 		fmin(fmax(ls_scales_carried(&j->scales, w->slot), 0) * j->detect.step_s,
-			LS_HALF * f->told_s);
+			LS_HALF * told_s);
 	ls_evidence_gather(e, j, (struct ls_suspect){ .at = w->slot },
 		&(struct ls_detect_channel){ 0 }, now_us, &g); /* the newest steps */
 	for (size_t i = 0; i < g.count; i++)
 		if (g.rows[i].signal == LS_SIGNAL_OWN)
 			share = (g.rows[i].subject - g.rows[i].p50 - usual_s) /
-				(f->told_s - usual_s);
+				(told_s - usual_s);
 	return share;
 }
 
@@ -165,8 +186,10 @@ ls_judge_life(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 		judged >= 2 * LS_DETECT_WARM && judged % LS_FINDING_UPDATE_STEPS == 0;
 
 	/* all workers are there: who is not has moved */
-	if (!known &&
-		(judged != LS_LOOK || j->world == 0 || j->count < (size_t)j->world))
+	bool all = j->world > 0 && j->count >= (size_t)j->world && judged == LS_LOOK;
+
+	/* once more before detectors can find who has another rank now */
+	if (!known && !all && judged != LS_DETECT_WARM)
 		return;
 	for (size_t i = 0; i < e->finding_count; i++) {
 		struct ls_finding *f = &e->findings[i];
@@ -175,6 +198,8 @@ ls_judge_life(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 			ls_findings_is_known(f, now_us) || ls_arbiter_holds(e, j, f))
 			continue;
 		if (judge_life_is_lost(e, j, f)) {
+			if (!known && !all)
+				continue;
 			f->reason = LS_REASON_MOVED;
 			ls_findings_clear(e, f, step, now_us);
 		} else if (known) {

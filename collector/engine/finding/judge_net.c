@@ -13,11 +13,8 @@ static void
 judge_net_ends(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_detect_net *net, struct ls_finding *f)
 {
-	const struct ls_engine_worker *peer =
-		ls_job_rank(e, j, (int32_t)net->link_rank);
+	const struct ls_engine_worker *peer = &e->workers[j->slots[net->peer]];
 
-	/* was there when it was named, and workers stay as long as the attempt */
-	LS_ASSERT(peer != NULL);
 	f->who = e->workers[j->slots[net->slot]].info;
 	f->peer_rank = peer->info.rank;
 	memcpy(f->peer_host, peer->info.host, sizeof(f->peer_host));
@@ -72,13 +69,14 @@ ls_judge_net_choose(const struct ls_engine *e, struct ls_job *j, size_t at,
 	int64_t now_us)
 {
 	struct ls_detect_net *net = &j->detect.net[at];
+	uint32_t rank;
 	const struct ls_engine_worker *peer =
-		ls_detect_link(&j->detect, at, j->slices.of, &net->slot,
-			&net->link_rank)
-		? ls_job_rank(e, j, (int32_t)net->link_rank)
+		ls_detect_link(&j->detect, at, j->slices.of, &net->slot, &rank)
+		? ls_job_rank(e, j, (int32_t)rank)
 		: NULL;
 
 	net->names = peer != NULL && peer->slot != net->slot ? LS_NET_LINK : LS_NET_ALL;
+	net->peer = peer != NULL ? peer->slot : 0;
 	if (net->names == LS_NET_ALL)
 		(void)ls_judge_net_rename(e, j, at, now_us); /* or it stays so */
 }

@@ -1,26 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judged - what an answer about a job's health rests on: judged workers of those expected,
- * steps, since when; and why not all of them are judged.
- *
- *   {"all":bool,"workers":n,"expected":n,"steps":n,"since":time|null,"why":text|null}
+ * judged - how many workers of a job are judged, of those expected.
  *
  * A worker is judged if its records are among the newest steps that were judged, and those
  * are not older than LS_COUNTERS_S seconds or LS_LOOK median steps. A checkpoint, an
  * evaluation and a compilation may take longer; a job that ended keeps its last verdict.
- * If no worker of several reports a world, "all" holds for those that report, and "why"
- * says that the size of the job is not known. A single worker without a launcher is whole.
+ * A single worker without a launcher is whole.
  *
  * Owner:   the engine's thread. Pure.
  * Units:   counts; microseconds since the epoch.
- * Errors:  NULL: out of memory.
+ * Errors:  none.
  * Limits:  none of its own: one pass over the workers.
  * Source:  design section 7, "Not judged".
  */
 #ifndef LS_COLLECTOR_JUDGED_H
 #define LS_COLLECTOR_JUDGED_H
 
-#include <jansson.h>
 #include <math.h>
 #include "collector/engine/engine_state.h"
 
@@ -43,9 +38,5 @@ bool ls_judged_is_lost(const struct ls_engine *e, const struct ls_job *j,
 size_t ls_judged_workers(const struct ls_engine *e, const struct ls_job *j, bool ended,
 	int64_t now_us);
 size_t ls_judged_expected(const struct ls_engine *e, const struct ls_job *j);
-
-/* Of a job whose state (running, silent, ended) is known. */
-json_t *ls_view_judged(const struct ls_engine *e, const struct ls_job *j, bool ended,
-	int64_t now_us);
 
 #endif

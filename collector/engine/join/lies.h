@@ -9,21 +9,14 @@
  * Owner:   the engine.
  * Units:   counts since the engine began; they are not stored.
  * Errors:  none.
- * Limits:  LS_LIE_COUNT numbers a host; LS_LIARS_SHOWN hosts in a job's data quality,
- *          the worst.
+ * Limits:  LS_LIE_COUNT numbers a host.
  */
 #ifndef LS_COLLECTOR_LIES_H
 #define LS_COLLECTOR_LIES_H
 
 #include "collector/engine/engine_state.h"
 
-#define LS_LIARS_SHOWN 16
-
 /* A host, by its number, said so many things that cannot be. */
 void ls_lies_add(struct ls_engine *e, uint32_t host, enum ls_lie why, uint64_t count);
-
-/* {"count":n,"hosts":[{"host","count","reasons":{name:n}}]}: hosts of the job, worst
- * first. NULL: no memory. */
-json_t *ls_lies_render(const struct ls_engine *e, const struct ls_job *j);
 
 #endif

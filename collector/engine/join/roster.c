@@ -113,6 +113,13 @@ ls_job_fini(struct ls_job *j)
 	free(j->slice_nets);
 }
 
+/* Are all places of workers taken? */
+static bool
+roster_is_full(const struct ls_engine *e)
+{
+	return e->worker_count == LS_WORKERS_MAX && e->free_worker == LS_INDEX_NONE;
+}
+
 static bool
 roster_is_heard(const struct ls_engine_worker *w)
 {
@@ -146,8 +153,7 @@ roster_retire(struct ls_engine *e, size_t least, bool unheard, int64_t now_us)
 void
 ls_roster_yield(struct ls_engine *e, int64_t now_us)
 {
-	bool full =
-		e->worker_count == LS_WORKERS_MAX && e->free_worker == LS_INDEX_NONE;
+	bool full = roster_is_full(e);
 
 	if (full || e->unheard >= LS_WORKERS_UNHEARD_MAX)
 		(void)roster_retire(e, 1, !full, now_us);
@@ -261,13 +267,14 @@ roster_reserve_slot(struct ls_job *j)
 			sizeof(*j->residuals)) != 0 ||
 		ls_blame_reserve(&j->room, capacity) != 0)
 		return -ENOMEM;
+	j->grouped = false; /* sorted and start move */
 	for (unsigned i = 0; i < LS_JOB_GROUPS; i++) {
 		struct ls_job_groups *g = &j->groups[i];
 
-		if (ls_mem_resize((void **)&g->of, 3 * capacity + 1, sizeof(*g->of)) !=
+		if (ls_mem_resize((void **)&g->names, capacity, sizeof(*g->names)) !=
 				0 ||
-			ls_mem_resize((void **)&g->names, capacity,
-				sizeof(*g->names)) != 0)
+			ls_mem_resize((void **)&g->of, 3 * capacity + 1,
+				sizeof(*g->of)) != 0)
 			return -ENOMEM;
 		g->sorted = g->of + capacity;
 		g->start = g->sorted + capacity;
@@ -283,7 +290,9 @@ roster_group(struct ls_job_groups *g, uint32_t slot, const char *name)
 	uint32_t at = ls_index_find(&g->index, name, g->names, sizeof(*g->names));
 
 	if (at == LS_INDEX_NONE) {
-		if (ls_index_put(&g->index, ls_index_hash_text(name), g->count) != 0)
+		if (g->count > slot || /* names of workers that were refused */
+			ls_index_put(&g->index, ls_index_hash_text(name), g->count) !=
+				0)
 			return -ENOMEM;
 		at = g->count++;
 		memcpy(g->names[at], name, strlen(name) + 1);
@@ -339,8 +348,6 @@ roster_worker_place(struct ls_engine *e, uint32_t *ret_position)
 		e->free_worker = e->workers[e->free_worker].slot;
 		return 0;
 	}
-	if (e->worker_count == LS_WORKERS_MAX)
-		return -LS_ELIMIT;
 	if (ls_mem_grow((void **)&e->workers, e->worker_count, &e->worker_capacity,
 		    sizeof(*e->workers)) != 0)
 		return -ENOMEM;
@@ -374,7 +381,8 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	uint32_t host, position, slot = (uint32_t)j->count;
 	int rc = ls_engine_host(e, info->host, now_us, &host);
 
-	if (rc == 0 && e->hosts[host].workers >= LS_HOST_WORKERS_MAX)
+	if (rc == 0 &&
+		(e->hosts[host].workers >= LS_HOST_WORKERS_MAX || roster_is_full(e)))
 		rc = -LS_ELIMIT;
 	if (rc == 0)
 		rc = roster_reserve(j, slot, info);
@@ -438,16 +446,29 @@ ls_roster_world(const struct ls_engine *e, struct ls_job *j)
 	j->world_least = least;
 }
 
+void
+ls_roster_revive(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
+	int64_t now_us)
+{
+	w->state = LS_WORKER_REPORTING;
+	e->unheard += w->reported;
+	w->reported = false; /* it may begin at an earlier step, of a checkpoint */
+	j->gone--;
+	w->seen_us = now_us;
+	w->missed = 0;
+	j->active_known = false;
+}
+
 /* A rank that ended is back, perhaps on another host: then its history is another's. */
 static int
 roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
-	const char *host, int64_t now_us)
+	const struct ls_worker_info *info, int64_t now_us)
 {
 	uint32_t index;
 	int rc;
 
-	if (strcmp(w->info.host, host) != 0) {
-		rc = ls_engine_host(e, host, now_us, &index);
+	if (strcmp(w->info.host, info->host) != 0) {
+		rc = ls_engine_host(e, info->host, now_us, &index);
 		if (rc != 0)
 			return rc;
 		ls_detect_reset_worker(&j->detect, w->slot);
@@ -458,17 +479,31 @@ roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 		e->hosts[w->host].workers--;
 		e->hosts[index].workers++;
 		w->host = index;
-		memcpy(w->info.host, host, strlen(host) + 1);
+		memcpy(w->info.host, info->host, sizeof(info->host));
+		memcpy(w->info.rack, info->rack, sizeof(info->rack));
+		w->info.chips = info->chips;
+		/* of a rack that has no other worker here nothing is compared */
+		j->racks.of[w->slot] = ls_index_find(&j->racks.index, info->rack,
+			j->racks.names, sizeof(*j->racks.names));
+		j->grouped = false;
 		ls_reference_worker(e, j, w);
 	}
-	w->state = LS_WORKER_REPORTING;
-	e->unheard += w->reported;
-	w->reported = false; /* it may begin at an earlier step, of a checkpoint */
-	j->gone--;
-	w->seen_us = now_us;
-	w->missed = 0;
-	j->active_known = false;
+	ls_roster_revive(e, j, w, now_us);
 	return 0;
+}
+
+void
+ls_roster_again(struct ls_engine *e, struct ls_job *j, int64_t now_us)
+{
+	ls_findings_clear_job(e, j, LS_REASON_ATTEMPT_ENDED, now_us);
+	ls_reference_keep(e, j);
+	while (j->live_count > 0)
+		(void)ls_job_forget(j);
+	ls_steps_fini(&j->steps);
+	ls_job_relearn(j);
+	j->run_us = now_us;
+	for (size_t i = 0; i < j->count; i++)
+		ls_reference_worker(e, j, &e->workers[j->slots[i]]);
 }
 
 static bool
@@ -576,6 +611,7 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, const struct ls_worker_inf
 		ls_findings_clear_job(e, j, LS_REASON_ATTEMPT_ENDED, now_us);
 	roster_release_workers(e, j);
 	j->attempt = attempt;
+	j->run_us = now_us;
 	return 0;
 }
 
@@ -605,7 +641,7 @@ roster_declare(struct ls_engine *e, const struct ls_worker_info *info, bool reco
 		j->twins += rc == 0 && twin;
 		e->stats.duplicate_ranks += rc == 0 && twin;
 	} else if (ls_worker_is_gone(w)) {
-		rc = roster_return(e, j, w, info->host, now_us);
+		rc = roster_return(e, j, w, info, now_us);
 	}
 	if (rc != 0)
 		return rc;

@@ -192,14 +192,10 @@ steps_fill(struct ls_row *row, struct ls_cell *c, const struct ls_record *r)
 	c->work = steps_work_of(r);
 	c->load = steps_load_of(r);
 	c->late_s = c->blame_s = NAN;
-	for (unsigned p = 0; p < LS_PHASE_COUNT; p++)
-		c->phase_s[p] = NAN;
-	for (uint32_t left = r->phase_mask; left != 0; left &= left - 1) {
-		unsigned p = (unsigned)__builtin_ctz(left);
-
-		/* checked: it fits */
-		c->phase_s[p] = (float)((double)(int64_t)r->phase_ns[p] * 1e-9);
-	}
+	for (unsigned p = 0; p < LS_PHASE_COUNT; p++) /* checked: it fits */
+		c->phase_s[p] = (r->phase_mask & 1u << p) != 0
+			? (float)((double)(int64_t)r->phase_ns[p] * 1e-9)
+			: NAN;
 }
 
 /* The open row of a number, with room for n workers; made if there is none yet. */
@@ -210,7 +206,7 @@ steps_row(struct ls_steps *s, uint64_t step, size_t n, int64_t now_us,
 	size_t at = steps_find(s, step);
 	int rc;
 
-	if (s->any_closed && step <= s->last_closed)
+	if (step < s->next)
 		return -LS_ESTALE;
 	if (at == s->count || s->rows[at].step != step) {
 		rc = steps_insert(s, at, step, n, now_us);
@@ -317,12 +313,22 @@ ls_steps_overdue(const struct ls_row *row, double median_step_s, int64_t now_us)
 }
 
 void
+ls_steps_drop_oldest(struct ls_steps *s)
+{
+	uint64_t next = s->next;
+	struct ls_row row;
+
+	ls_steps_take_oldest(s, &row);
+	ls_steps_give_back(s, &row);
+	s->next = next;
+}
+
+void
 ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row)
 {
 	LS_ASSERT(s->count > 0);
 	*ret_row = s->rows[0];
-	s->any_closed = true;
-	s->last_closed = ret_row->step;
+	s->next = ret_row->step + 1;
 	s->count--;
 	memmove(s->rows, s->rows + 1,
 		s->count * sizeof(*s->rows)); /* almost always few */

@@ -71,8 +71,7 @@ struct ls_row {
 struct ls_steps {
 	struct ls_row *rows; /* sorted by step */
 	size_t count, capacity;
-	bool any_closed;
-	uint64_t last_closed;
+	uint64_t next; /* the least step that is not closed; 0: none was */
 	/* of a row that is over, all absent, for the next one; NULL: none */
 	struct ls_cell *spare;
 	size_t spare_count;
@@ -126,6 +125,9 @@ bool ls_steps_overdue(const struct ls_row *row, double median_step_s, int64_t no
 
 /* Takes the oldest row out; *ret_row is the caller's from now on: to give back. */
 void ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row);
+
+/* Forgets it, as if there had been none. */
+void ls_steps_drop_oldest(struct ls_steps *s);
 
 /* Takes the cells of a row that was taken out for the next row: those of thousands of workers
  * take long to allocate, each step. *row is empty afterwards. */

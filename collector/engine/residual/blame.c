@@ -14,13 +14,13 @@ ls_blame_reserve(struct ls_blame_room *room, size_t n)
 {
 	if (n <= room->capacity)
 		return 0;
-	if (ls_mem_resize((void **)&room->a, 4 * n, sizeof(*room->a)) != 0 ||
-		ls_mem_resize((void **)&room->index, 3 * n + 1, sizeof(*room->index)) !=
-			0)
+	if (ls_mem_resize((void **)&room->a, 4 * n, sizeof(*room->a)) != 0)
 		return -ENOMEM;
 	room->b = room->a + n;
 	room->c = room->a + 2 * n;
 	room->d = room->a + 3 * n;
+	if (ls_mem_resize((void **)&room->index, 3 * n + 1, sizeof(*room->index)) != 0)
+		return -ENOMEM;
 	room->sorted = room->index + n;
 	room->start = room->index + 2 * n;
 	room->role_count = 0; /* to be grouped again */
@@ -144,6 +144,7 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 			continue;
 		room->a[used++] = (double)c->duration_s;
 		sum += (double)c->duration_s;
+		room->d[used - 1] = (double)c->begin_us;
 		begun_first_us =
 			c->begin_us < begun_first_us ? c->begin_us : begun_first_us;
 		begun_last_us =
@@ -166,6 +167,7 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 	step->mean_s = used == 0 ? NAN : sum / (double)used;
 	step->spread_s =
 		used == 0 ? 0 : (double)(begun_last_us - begun_first_us) * 1e-6;
+	step->begin_us = ls_stats_median(room->d, used);
 	step->duration_s = ls_stats_median(room->a, used);
 	step->wait_median_s = ls_stats_median(room->b, waits);
 	if (exits < 2)

@@ -89,7 +89,7 @@ struct ls_blame_net {
 /* The step as a whole. */
 struct ls_blame_step {
 	size_t used; /* workers present */
-	double duration_s; /* median over workers */
+	double begin_us, duration_s; /* medians over workers */
 	/* mean over workers: the pace, also where they leave a barrier one after the
 	 * other */
 	double mean_s;

@@ -140,9 +140,8 @@ replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 	replica_drop_rows(j);
 	ls_replica_fini(&j->replica);
 	j->replica = r;
-	j->steps.any_closed = on; /* windows that begin from now on */
-	j->steps.last_closed =
-		on ? ls_window_at(now_us < 0 ? 0 : now_us, r.width_log2) : 0;
+	j->steps.next = on ? ls_window_at(now_us < 0 ? 0 : now_us, r.width_log2) + 1
+			   : 0; /* windows that begin from now on */
 	for (uint32_t i = 0; i < j->count; i++) {
 		e->workers[j->slots[i]].missed = 0;
 		e->workers[j->slots[i]].window = 0;
@@ -410,7 +409,6 @@ ls_replica_cost(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	double slower = j->detect.step_s > 0 ? g->gap_s / j->detect.step_s : 0;
 	double lost = 1 - 1 / (1 + slower);
 
-	f->replica = true;
 	f->before_s = NAN; /* it depends on the load */
 	ls_findings_price(e, j, f, g->step_s, g->step_s * lost);
 	f->share = f->chips > 0 ? (double)own / f->chips : 1 / (double)j->count;

@@ -473,10 +473,13 @@ do_claim(struct scenario_run *r)
 	answer(r, rc, handle != r->job->workers[rank].handle);
 }
 
-/* The processes come back in the same attempt, or in the next. */
+/* The processes come back in the same attempt, at the next step or at an earlier one; or in the next attempt. */
 static void
 do_rejoin(struct scenario_run *r)
 {
+	scenario_only(r, 1, "back= ");
+	if (scenario_option(r, "back") != NULL)
+		r->job->step -= (uint64_t)option(r, "back");
 	fake_job_declare(r->job);
 }
 
@@ -595,7 +598,7 @@ static const struct {
 	{ "claim",
 		"RANK (taken|beside|late|busy) [host=] [attempt=] [owner=] [refused=]",
 		3, 7, do_claim },
-	{ "rejoin", "", 1, 1, do_rejoin },
+	{ "rejoin", "[back=STEPS]", 1, 2, do_rejoin },
 	{ "attempt", "[back=STEPS] [wait=SECONDS]", 1, 3, do_attempt },
 	{ "restart", "[back=STEPS] [reference=1]", 1, 3, do_restart },
 	{ "repeat", "TIMES", 2, 2, do_repeat },

@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "collector/engine/finding/finding.h"
-#include "collector/engine/finding/view.h"
+#include "collector/answer/view.h"
 #include "tests/support/scenario/scenario_run.h"
 
 #include <math.h>

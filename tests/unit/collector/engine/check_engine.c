@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "collector/engine/engine.h"
-#include "collector/engine/finding/view.h"
+#include "collector/answer/view.h"
 #include "tests/support/fake_job.h"
 #include "tests/support/harness.h"
 
@@ -30,6 +30,71 @@ LS_TEST(steps, first_step_waits_for_the_whole_world)
 		0);
 	ck_assert_uint_eq(job->closed, 1);
 	ck_assert_uint_eq(job->used_last, 2);
+	fake_job_free(job);
+}
+
+/* One worker says a number that cannot be: nobody else is late by that. */
+LS_TEST(steps, a_step_far_ahead_of_all_others_closes_nothing)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_record far;
+
+	fake_job_run(job, 100);
+	far = job->workers[1].record;
+	far.step = 1ull << 50;
+	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[1].handle, &far,
+				 job->now_us),
+		0);
+	job->now_us += 60000000; /* a pause of all */
+	ls_engine_advance(job->engine, job->now_us);
+	ck_assert_uint_eq(job->closed, 100);
+	fake_job_run(job, 50);
+	ck_assert_uint_eq(job->closed, 150);
+	ck_assert_uint_eq(job->used_last, 4);
+	ck_assert_uint_eq(fake_job_stats(job).late, 1); /* that one */
+	fake_job_free(job);
+}
+
+/* The processes of a job begin again one after the other, under the same number of the attempt, and count anew: the last one that does shows that
+ * nobody goes on. */
+LS_TEST(steps, processes_that_begin_again_one_by_one_are_another_run)
+{
+	struct fake_job *job = fake_job_new(4);
+
+	fake_job_run(job, 100);
+	job->step = 0;
+	fake_job_make(job);
+	for (size_t i = 0; i < job->count; i++) {
+		ls_engine_end(job->engine, job->workers[i].handle, LS_END_CRASHED,
+			job->now_us - 50000);
+		fake_job_declare(job);
+		ck_assert_int_eq(ls_engine_record(job->engine, job->workers[i].handle,
+					 &job->workers[i].record, job->now_us),
+			i + 1 < job->count ? -LS_ESTALE : 0);
+	}
+	fake_job_run(job, 50);
+	ck_assert_uint_ge(job->closed, 149); /* the first step of the run lacks three */
+	ck_assert_uint_eq(job->used_last, 4);
+	ck_assert_uint_eq(fake_job_stats(job).late, 3);
+	fake_job_free(job);
+}
+
+/* The end of a process is told when the next one has its place: others wait for that one. */
+LS_TEST(steps, the_end_of_a_process_is_not_that_of_the_next)
+{
+	struct fake_job *job = fake_job_new(4);
+	size_t late = 0;
+
+	fake_job_run(job, 100);
+	ls_engine_end(job->engine, job->workers[3].handle, LS_END_CRASHED, job->now_us);
+	for (int n = 0; n < 20; n++) {
+		fake_job_make(job);
+		for (size_t i = 0; i < job->count; i++)
+			late += ls_engine_record(job->engine, job->workers[i].handle,
+					&job->workers[i].record, job->now_us) != 0;
+	}
+	ck_assert_uint_le(late, 2); /* those that had begun by then */
+	ck_assert_uint_eq(job->used_last, 4);
 	fake_job_free(job);
 }
 

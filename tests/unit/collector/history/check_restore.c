@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "collector/engine/finding/view.h"
+#include "collector/answer/view.h"
 #include "proto/base/clock.h"
 #include "proto/base/json.h"
 #include "proto/base/log.h"

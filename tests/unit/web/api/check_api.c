@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "web/api/api.h"
-#include "collector/engine/finding/view.h"
+#include "collector/answer/view.h"
 #include "tests/support/harness.h"
 #include "web/http/metrics.h"
 #include "web/api/query.h"

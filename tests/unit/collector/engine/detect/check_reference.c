@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "collector/engine/engine.h"
-#include "collector/engine/finding/view.h"
+#include "collector/answer/view.h"
 #include "collector/engine/params.h"
 #include "proto/base/hash.h"
 #include "tests/support/fake_job.h"

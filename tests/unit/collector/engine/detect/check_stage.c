@@ -23,6 +23,16 @@ struct feed {
 	bool half; /* every second worker of stage 0 takes 3 % longer */
 };
 
+static int
+group(struct ls_stages *s, struct ls_detect *d, const uint32_t *of, uint32_t count,
+	size_t n)
+{
+	static uint32_t sorted[1001], start[LS_STAGES_MAX + 2];
+
+	ls_blame_sort(sorted, start, of, count, n);
+	return ls_stages_group(s, d, sorted, start, count);
+}
+
 static void
 feed_init(struct feed *f)
 {
@@ -34,7 +44,7 @@ feed_init(struct feed *f)
 		f->of[i] = i % STAGES;
 	for (size_t k = 0; k < STAGES; k++)
 		f->grown[k] = f->work[k] = 1;
-	ck_assert_int_eq(ls_stages_group(&f->s, &f->d, f->of, STAGES, WORKERS), 0);
+	ck_assert_int_eq(group(&f->s, &f->d, f->of, STAGES, WORKERS), 0);
 }
 
 static void
@@ -144,8 +154,8 @@ LS_TEST_LOOP(all, few_or_too_many_stages_are_not_compared, 0, 2)
 	ck_assert_uint_eq(found(&f), 2);
 	for (uint32_t i = 0; i < 2 * LS_STAGES_MAX; i++)
 		of[i] = _i == 0 ? 0 : i / 2 + (i == 2 * LS_STAGES_MAX - 1);
-	ck_assert_int_eq(ls_stages_group(&f.s, &f.d, of,
-				 _i == 0 ? 1 : LS_STAGES_MAX + 1, 2 * LS_STAGES_MAX),
+	ck_assert_int_eq(group(&f.s, &f.d, of, _i == 0 ? 1 : LS_STAGES_MAX + 1,
+				 2 * LS_STAGES_MAX),
 		0);
 	ck_assert_uint_eq(f.s.count, 0);
 	ck_assert_uint_eq(f.d.open, 0);
@@ -161,7 +171,7 @@ LS_TEST(all, of_many_workers_some_are_looked_at)
 
 	for (uint32_t i = 0; i < 1001; i++)
 		of[i] = i >= 900;
-	ck_assert_int_eq(ls_stages_group(&s, &d, of, 2, 1001), 0);
+	ck_assert_int_eq(group(&s, &d, of, 2, 1001), 0);
 	ck_assert_uint_eq(s.stage[0].workers, 60); /* each 15th of 900 */
 	ck_assert_uint_eq(s.stage[0].worker[59], 885);
 	ck_assert_uint_eq(s.stage[1].workers, 51);

@@ -349,6 +349,12 @@ LS_TEST(all, groups_are_told_by_what_is_shared)
 	ck_assert_int_eq(json_object_set_new(subject, "host_count", json_integer(-1)),
 		0);
 	ck_assert_int_eq(ls_finding_parse(a.json, &g), -LS_EPARSE);
+	ck_assert_int_eq(json_object_set_new(subject, "host_count", json_integer(2)),
+		0);
+	ck_assert_int_eq(json_array_set_new(json_object_get(subject, "hosts"), 0,
+				 json_integer(1)),
+		0);
+	ck_assert_int_eq(ls_finding_parse(a.json, &g), -LS_EPARSE);
 	ls_finding_fini(&a);
 }
 

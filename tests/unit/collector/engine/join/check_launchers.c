@@ -8,7 +8,7 @@
 
 #include "agent/client/identity.h"
 #include "collector/engine/engine.h"
-#include "collector/engine/finding/view.h"
+#include "collector/answer/view.h"
 #include "tests/support/harness.h"
 #include "tests/support/json_at.h"
 

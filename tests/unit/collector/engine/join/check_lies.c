@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "collector/engine/join/lies.h"
-#include "collector/engine/finding/view.h"
+#include "collector/answer/view.h"
 #include "tests/support/fake_job.h"
 #include "tests/support/harness.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view_steps - the part of view that shows closed steps: rows, records, heatmap. */
 #include "config.h"
-#include "collector/engine/engine_state.h"
-#include "collector/engine/finding/view.h"
+#include "collector/answer/view.h"
+#include "collector/answer/view_state.h"
 #include "proto/base/json.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/engine/finding/attention.h"
+#include "collector/ingest/attention.h"
 
 #include <string.h>
 #include "tests/support/fake_job.h"

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "collector/engine/finding/view.h"
-#include "collector/engine/finding/contradictions.h"
+#include "collector/answer/view.h"
+#include "collector/answer/view_state.h"
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/finding/judge_group.h"
-#include "collector/engine/finding/judged.h"
-#include "collector/engine/engine_state.h"
-#include "collector/engine/join/lies.h"
 #include "proto/base/json.h"
 #include "proto/base/text.h"
 
@@ -107,24 +104,6 @@ view_job_state(const struct ls_engine *e, const struct ls_job *j)
 	if (ls_job_workers(e, j, ls_worker_reports) > 0)
 		return "running";
 	return j->count > 0 && j->gone == j->count ? "ended" : "silent";
-}
-
-static json_t *
-view_quality(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
-{
-	struct ls_worker_info steps;
-
-	ls_job_step_source(e, j, &steps);
-	return json_pack("{s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:s, s:o, s:o}",
-		"workers_reporting", (int)ls_job_workers(e, j, ls_worker_reports),
-		"late_records", (json_int_t)j->late, "gaps", (json_int_t)j->gaps,
-		"short_steps", (json_int_t)j->shorted, "apart_steps",
-		(json_int_t)j->apart, "lag_s",
-		j->last_us == 0 ? json_null()
-				: ls_json_real((double)(now_us - j->last_us) * 1e-6),
-		"clock_err_ms", ls_json_real(ls_job_clock_err_s(e, j) * 1e3),
-		"step_source", ls_step_source_name(steps.step_source), "not_believed",
-		ls_lies_render(e, j), "contradictions", ls_view_contradictions(e, j));
 }
 
 /* Is a finding about this worker, or about its group, while something is found of the worker, too? */
@@ -253,7 +232,7 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		"findings", "critical", (int)open.count[LS_SEVERITY_CRITICAL],
 		"warning", (int)open.count[LS_SEVERITY_WARNING], "info",
 		(int)open.count[LS_SEVERITY_INFO], "phases", view_phases(j),
-		"data_quality", view_quality(e, j, now_us), "top_finding",
+		"data_quality", ls_view_quality(e, j, now_us), "top_finding",
 		open.top == NULL ? NULL : open.top->id);
 }
 

@@ -7,7 +7,7 @@
  * Owner:   the engine's thread.
  * Units:   in the names: _s seconds, _at RFC 3339 UTC.
  * Errors:  -LS_EUNKNOWN no such job or finding, -ENOMEM.
- * Limits:  LS_PAGE_MAX items, LS_GRID_ROWS_MAX, LS_GRID_COLS_MAX.
+ * Limits:  LS_PAGE_MAX items, LS_GRID_ROWS_MAX, LS_GRID_COLS_MAX; of hosts that say what cannot be, the worst LS_LIARS_SHOWN.
  */
 #ifndef LS_COLLECTOR_VIEW_H
 #define LS_COLLECTOR_VIEW_H
@@ -16,6 +16,8 @@
 #include "collector/engine/engine.h"
 
 enum ls_grid_metric { LS_GRID_BLAME, LS_GRID_WAIT, LS_GRID_OWN, LS_GRID_METRIC_COUNT };
+
+#define LS_LIARS_SHOWN 16
 
 /* Name of a grid metric ("blame" "wait" "own"), NULL if out of range. */
 const char *ls_grid_metric_name(unsigned metric);
