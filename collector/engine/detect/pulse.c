@@ -122,7 +122,8 @@ pulse_begin(struct ls_pulse *p, double step_s)
 	if (n == 0 && p->before_n == 0) /* nothing better is known */
 		p->base = p->block[(k > 0 ? k - 1 : k) % LS_PULSE_BLOCKS].mean;
 	b = &p->block[k % LS_PULSE_BLOCKS];
-	for (k += within >= 1 && k + 1 < p->blocks; k < p->blocks; k++)
+	for (k += within > LS_HALF * fmin(b->steps, 2) && k + 1 < p->blocks;
+		k < p->blocks; k++)
 		pulse_gather(&p->since, &p->block[k % LS_PULSE_BLOCKS]);
 }
 
