@@ -31,22 +31,29 @@ view_step_s(const struct ls_job *j)
 	return j->live_count == first ? NAN : sum / (double)(j->live_count - first);
 }
 
-/* Share of the job's chips that a finding loses, as it says itself. */
+/* Share of the job's chips that a finding loses, as it says itself; nothing while it waits to be measured again. */
 static double
 view_lost(const struct ls_finding *f)
 {
-	double lost = f->slowdown > 1 ? 1 - 1 / f->slowdown : 0;
+	double lost = f->slowdown > 1 && !f->waits ? 1 - 1 / f->slowdown : 0;
 
 	return f->replica ? f->share * lost : lost;
 }
 
-/* Open findings of the job: how many of each severity, what share they lose together,
- * the dearest. */
+/* Open findings of the job: how many of each severity, what share they lose together, and of it in steps that end; the
+ * dearest of the worst. */
 struct view_open {
 	unsigned count[3];
-	double lost;
+	double lost, slower;
 	const struct ls_finding *top;
 };
+
+static bool
+view_is_worse(const struct ls_finding *f, const struct ls_finding *than)
+{
+	return than == NULL || f->severity > than->severity ||
+		(f->severity == than->severity && view_lost(f) > view_lost(than));
+}
 
 static struct view_open
 view_open(const struct ls_engine *e, const struct ls_job *j)
@@ -60,7 +67,9 @@ view_open(const struct ls_engine *e, const struct ls_job *j)
 			continue;
 		o.count[f->severity]++;
 		o.lost = fmin(o.lost + view_lost(f), 1 - LS_LEAST);
-		if (o.top == NULL || f->blame_s > o.top->blame_s)
+		if (f->kind != LS_KIND_HANG)
+			o.slower = fmin(o.slower + view_lost(f), 1 - LS_LEAST);
+		if (view_is_worse(f, o.top))
 			o.top = f;
 	}
 	return o;
@@ -116,8 +125,12 @@ view_is_of(const struct ls_engine *e, const struct ls_finding *f,
 	if (f->scope == LS_SCOPE_SLICE || f->scope >= LS_SCOPE_GROUP)
 		return ls_judge_is_found(j, w->slot) &&
 			ls_judge_group_has(j, f, w->slot);
-	return f->scope != LS_SCOPE_JOB && f->who.rank == w->info.rank &&
-		strcmp(f->who.host, w->info.host) == 0;
+	if (f->scope == LS_SCOPE_LINK && f->peer_rank == w->info.rank &&
+		strcmp(f->peer_host, w->info.host) == 0)
+		return true;
+	return f->scope != LS_SCOPE_JOB && strcmp(f->who.host, w->info.host) == 0 &&
+		(f->who.rank == w->info.rank ||
+			(f->scope == LS_SCOPE_HOST && ls_judge_is_found(j, w->slot)));
 }
 
 const char *
@@ -200,7 +213,7 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		j->live_count == 0 ? NULL : ls_job_row(j, j->live_count - 1);
 	struct view_open open = view_open(e, j);
 	const char *state = view_job_state(e, j);
-	double step_s = view_step_s(j), without_s = step_s * (1 - open.lost);
+	double step_s = view_step_s(j), without_s = step_s * (1 - open.slower);
 	double slowdown = step_s / without_s;
 	int32_t chips = ls_job_chips(e, j);
 	json_t *suspects;
@@ -493,10 +506,12 @@ view_is(const char *have, const char *want)
 	return want == NULL || want[0] == '\0' || strcmp(have, want) == 0;
 }
 
-/* A link names the hosts at both ends; a group all of its hosts. */
+/* A link names the hosts at both ends; a group as many of its hosts as are kept, and a slice or group of now all. */
 static bool
-view_finding_names(const struct ls_finding *f, const char *host)
+view_finding_names(const struct ls_engine *e, const struct ls_finding *f,
+	const char *host)
 {
+	const struct ls_job *j = ls_engine_find_job(e, f->who.job);
 	const json_t *member;
 	size_t i;
 
@@ -505,6 +520,11 @@ view_finding_names(const struct ls_finding *f, const char *host)
 		if (view_is(json_string_value(member), host))
 			return true;
 	}
+	if (f->scope == LS_SCOPE_SLICE || f->scope >= LS_SCOPE_GROUP)
+		for (i = 0; j != NULL && i < j->count; i++)
+			if (view_is(e->workers[j->slots[i]].info.host, host) &&
+				ls_judge_group_has(j, f, i))
+				return true;
 	return f->members == NULL && f->scope != LS_SCOPE_JOB &&
 		f->scope != LS_SCOPE_SLICE &&
 		(view_is(f->who.host, host) ||
@@ -512,7 +532,8 @@ view_finding_names(const struct ls_finding *f, const char *host)
 }
 
 static bool
-view_findings_wants(const struct ls_finding *f, const struct ls_view_findings *ask)
+view_findings_wants(const struct ls_engine *e, const struct ls_finding *f,
+	const struct ls_view_findings *ask)
 {
 	bool open = ask->status != NULL && strcmp(ask->status, "open") == 0;
 
@@ -521,10 +542,11 @@ view_findings_wants(const struct ls_finding *f, const struct ls_view_findings *a
 		      : view_is(ls_finding_name(LS_NAMES_STATUS, f->status),
 				ask->status)) &&
 		view_is(ls_finding_name(LS_NAMES_KIND, f->kind), ask->kind) &&
-		(view_is("", ask->host) || view_finding_names(f, ask->host)) &&
-		(view_is("", ask->severity) || /* looked up last: it costs most */
+		(view_is("", ask->severity) ||
 			view_is(json_string_value(json_object_get(f->json, "severity")),
-				ask->severity));
+				ask->severity)) &&
+		(view_is("", ask->host) || /* looked up last: it costs most */
+			view_finding_names(e, f, ask->host));
 }
 
 int
@@ -544,7 +566,7 @@ ls_view_findings(const struct ls_engine *e, const struct ls_view_findings *ask,
 	items = json_array();
 	for (; i > 0; i--) {
 		f = &e->findings[i - 1];
-		if (!view_findings_wants(f, ask))
+		if (!view_findings_wants(e, f, ask))
 			continue;
 		if (json_array_size(items) >= ask->limit)
 			break;

@@ -36,7 +36,8 @@ view_judged_nobody(const struct ls_engine *e, const struct ls_job *j, bool ended
 			j->count, LS_PEERS);
 	else if (!j->replica.on && j->count > 1 && !j->detect.ready)
 		(void)snprintf(why, size, "learning what is usual: %llu of %u steps",
-			(unsigned long long)j->closed, LS_DETECT_WARM);
+			(unsigned long long)j->detect.judged,
+			LS_DETECT_WARM + LS_DETECT_SKIP);
 	else if (!ended && still_s > ls_judged_limit_s(j) &&
 		ls_job_workers(e, j, view_is_pause) == 0)
 		(void)snprintf(why, size, "no step for %.0f s", still_s);

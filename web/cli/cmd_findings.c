@@ -130,7 +130,7 @@ findings_list(struct ls_cli *cli)
 }
 
 /*
- * Prints the findings at or above the severity asked for whose ids are not in `seen`;
+ * Prints the findings at or above the severity asked for whose ids are not in `seen`, or that were reopened since;
  * counts them.
  */
 static size_t
@@ -143,10 +143,14 @@ findings_fresh(struct ls_cli *cli, const json_t *items, json_t *seen)
 		const json_t *f = json_array_get(items, i - 1);
 		const char *id = ls_pick_text(f, "id");
 
-		if (!id || json_object_get(seen, id) ||
+		json_int_t reopened =
+			json_integer_value(ls_pick(f, "persistence.reopened"));
+		const json_t *before = id ? json_object_get(seen, id) : NULL;
+
+		if (!id || (before && reopened <= json_integer_value(before)) ||
 			ls_cli_severity(ls_pick_text(f, "severity")) < least)
 			continue;
-		(void)json_object_set_new(seen, id, json_true());
+		(void)json_object_set_new(seen, id, json_integer(reopened));
 		if (cli->json) {
 			ls_cli_print_line(f);
 		} else {

@@ -112,6 +112,21 @@ status_contradictions(struct ls_term *t, const json_t *job)
 		ls_term_safe(t, json_string_value(line), "?"));
 }
 
+/* The worst severity that the counts of a job tell. */
+static int
+status_worst(const json_t *job)
+{
+	double n = 0;
+
+	if (ls_pick_number(job, "findings.critical", &n) && n > 0)
+		return ls_cli_severity("critical");
+	if (ls_pick_number(job, "findings.warning", &n) && n > 0)
+		return ls_cli_severity("warning");
+	return ls_pick_number(job, "findings.info", &n) && n > 0
+		? ls_cli_severity("info")
+		: -1;
+}
+
 /* One job with its open findings; *worst is raised to the worst severity seen. */
 static int
 status_job(struct ls_cli *cli, const json_t *job, int *worst)
@@ -131,6 +146,11 @@ status_job(struct ls_cli *cli, const json_t *job, int *worst)
 	ls_show_findings(cli->term, items, LS_STATUS_FINDINGS, worst);
 	if (json_array_size(items) == 0)
 		ls_show_none(cli->term, job);
+	else if (ls_pick_text(job, "judged.why"))
+		(void)printf("  judged   %s\n",
+			ls_term_text(cli->term, job, "judged.why", ""));
+	if (status_worst(job) > *worst)
+		*worst = status_worst(job);
 	ls_show_suspects(cli->term, job);
 	status_phases(cli->term, job);
 	status_health(cli->term, job);
@@ -225,21 +245,6 @@ ls_cli_verdict(struct ls_cli *cli, const char *job, const char *host, int worst)
 	}
 	json_decref(body);
 	return rc;
-}
-
-/* The worst severity that the counts of a job tell. */
-static int
-status_worst(const json_t *job)
-{
-	double n = 0;
-
-	if (ls_pick_number(job, "findings.critical", &n) && n > 0)
-		return ls_cli_severity("critical");
-	if (ls_pick_number(job, "findings.warning", &n) && n > 0)
-		return ls_cli_severity("warning");
-	return ls_pick_number(job, "findings.info", &n) && n > 0
-		? ls_cli_severity("info")
-		: -1;
 }
 
 static int

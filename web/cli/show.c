@@ -180,24 +180,59 @@ show_verdict(struct ls_term *t, const json_t *f)
 	(void)printf(")\n");
 }
 
+/* Why it is over, if not because all is as it was before. */
+static const char *
+show_reason(const json_t *f)
+{
+	static const char *const reasons[][2] = {
+		{ "job_ended", ": its job ended, and it was not seen to get better" },
+		{ "attempt_ended",
+			": its attempt ended, and it was not seen to get better" },
+		{ "moved", ": the worker runs on another host" },
+		{ "not_measured", ": it is not measured any more" }
+	};
+	const char *reason = ls_pick_text(f, "cleared_reason");
+
+	for (size_t i = 0; reason && i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (strcmp(reason, reasons[i][0]) == 0)
+			return reasons[i][1];
+	return "";
+}
+
 static void
 show_onset(struct ls_term *t, const json_t *f)
 {
+	const json_t *episode;
+	size_t i;
+
 	(void)printf(" Since      %s", ls_term_time(t, f, "onset.at", true));
 	if (!show_is_self(f))
 		(void)printf(", step %s", ls_term_whole(t, f, "onset.step", "unknown"));
 	(void)printf(" (%s)", show_since(t, f));
 	if (ls_pick(f, "persistence.slowest_ratio"))
-		(void)printf("; slowest in %s of %s steps",
-			ls_term_percent(t, f, "persistence.slowest_ratio", "?"),
-			ls_term_whole(t, f, "persistence.steps_seen", "?"));
-	if (ls_pick(f, "episodes"))
-		(void)printf("; %zu episodes", json_array_size(ls_pick(f, "episodes")));
+		(void)printf("; slowest in %s of the newest steps",
+			ls_term_percent(t, f, "persistence.slowest_ratio", "?"));
 	if (ls_pick(f, "cleared_at"))
-		(void)printf("; over at %s", ls_term_time(t, f, "cleared_at", false));
+		(void)printf("; over at %s%s", ls_term_time(t, f, "cleared_at", false),
+			show_reason(f));
 	if (ls_pick(f, "part_of"))
 		(void)printf(", part of %s", ls_term_text(t, f, "part_of", "?"));
 	(void)printf("\n");
+	json_array_foreach(ls_pick(f, "episodes"), i, episode)
+	{
+		(void)printf("            from %s, step %s",
+			ls_term_time(t, episode, "from_at", true),
+			ls_term_whole(t, episode, "from_step", "unknown"));
+		if (ls_pick(episode, "to_at"))
+			(void)printf(" to %s, step %s",
+				ls_term_time(t, episode, "to_at", true),
+				ls_term_whole(t, episode, "to_step", "unknown"));
+		if (ls_pick(episode, "chip_hours_lost"))
+			(void)printf(": %s chip-hours",
+				ls_term_value(t, episode, "chip_hours_lost", "1", 0,
+					"?"));
+		(void)printf("\n");
+	}
 }
 
 static void
@@ -284,9 +319,14 @@ show_measured(struct ls_term *t, const json_t *e)
 	(void)ls_pick_number(e, "subject", &subject);
 	(void)ls_pick_number(e, "peers.p90", &high);
 	beside = fabs(subject) > fabs(high) ? subject : high;
-	(void)printf("%-10s peers %s",
-		ls_term_value(t, e, "subject", unit, beside, "not known"),
-		ls_term_value(t, e, "peers.p50", unit, beside, "not known"));
+	/* beside nobody's it is what was usual */
+	(void)printf("%-10s",
+		ls_term_value(t, e, "subject", unit, beside, "not known"));
+	if (ls_pick(e, "peers.p50"))
+		(void)printf(" %s %s",
+			json_integer_value(ls_pick(e, "peers.n")) > 0 ? "peers"
+								      : "usually",
+			ls_term_value(t, e, "peers.p50", unit, beside, "not known"));
 	if (ls_pick(e, "peers.p10") && ls_pick(e, "peers.p90"))
 		(void)printf(" [%s .. %s]",
 			ls_term_value(t, e, "peers.p10", unit, beside, "?"),
@@ -297,6 +337,7 @@ static void
 show_evidence(struct ls_term *t, const json_t *f)
 {
 	const json_t *all = ls_pick(f, "evidence");
+	const char *reference = ls_pick_text(f, "data_quality.reference");
 	char name[64];
 
 	for (size_t i = 0; i < json_array_size(all); i++) {
@@ -322,9 +363,10 @@ show_evidence(struct ls_term *t, const json_t *f)
 		(void)printf("            %s of %s workers reporting%s\n",
 			ls_term_whole(t, f, "data_quality.workers_reporting", "?"),
 			ls_term_whole(t, f, "data_quality.workers_expected", "?"),
-			json_is_string(ls_pick(f, "data_quality.reference"))
-				? "; measured before the collector restarted, and still true"
-				: "");
+			!reference ? ""
+				: strcmp(reference, "before_attempt") == 0
+				? "; measured before the job restarted, and not since"
+				: "; measured before the collector restarted");
 }
 
 /* Costs of an action that are 0 are good news, and said so. */

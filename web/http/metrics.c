@@ -16,11 +16,11 @@
 	LS_JOB_METRIC("lockstep_job_slowdown_ratio", "slowdown_ratio",           \
 		"S: actual step time over that without the blamed workers.")     \
 	LS_JOB_METRIC("lockstep_job_step_seconds", "step_time_s",                \
-		"Median duration of the last 100 closed steps.")                 \
+		"Mean duration of the newest closed steps.")                     \
 	LS_JOB_METRIC("lockstep_job_step_counterfactual_seconds",                \
 		"step_time_without_s", "Step time without the blamed workers.")  \
 	LS_JOB_METRIC("lockstep_job_workers", "workers",                         \
-		"Workers of the job that report.")                               \
+		"Workers of the job that are known, silent ones too.")           \
 	LS_JOB_METRIC("lockstep_job_step", "step", "Last closed step.")          \
 	LS_JOB_METRIC("lockstep_job_simulated", "simulated",                     \
 		"1: lockstep-sim made this job; nothing of it was measured.")

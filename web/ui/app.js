@@ -55,7 +55,8 @@ async function refresh() {
 	const before = `${view.job} ${view.finding} ${view.metric}`;
 	await Promise.all([
 		fetchInto("job", jobUrl(job)),
-		fetchInto("findings", `/api/v1/findings?limit=100&job=${encodeURIComponent(job)}`, items),
+		fetchInto("open", `/api/v1/findings?status=open&limit=100&job=${encodeURIComponent(job)}`, items),
+		fetchInto("newest", `/api/v1/findings?limit=100&job=${encodeURIComponent(job)}`, items),
 		fetchInto("hosts", jobUrl(job, `/hosts?${hosts.query()}`)),
 		fetchInto("steps", jobUrl(job, "/steps?limit=240"), items),
 		fetchInto("grid", jobUrl(job, `/grid?metric=${asked.metric}&rows=32&cols=240`)),
@@ -69,8 +70,10 @@ async function refresh() {
 	byId("live").textContent = `${text.clock(new Date().toISOString())} ${view.paused ? "paused" : "live"}`;
 }
 
-const worst = () => data.findings.filter(text.isOpen)
-	.sort((a, b) => (b.impact?.chips_lost ?? 0) - (a.impact?.chips_lost ?? 0))[0];
+// Open ones, however old, and of the newest those that are over.
+const findings = () => [...data.open, ...data.newest.filter((f) => !text.isOpen(f))];
+
+const worst = () => data.open.find((f) => f.id === data.job.top_finding) ?? data.open[0];
 
 const signed = (token) => sign(token).then(() => {
 	byId("sign-in")?.remove();
@@ -164,13 +167,13 @@ function part(key, inputs, paint, force) {
 }
 
 function draw(force) {
-	const chosen = data.chosen ?? data.findings.find((f) => f.id === view.finding) ?? null;
+	const chosen = data.chosen ?? findings().find((f) => f.id === view.finding) ?? null;
 	drawPicker();
-	part("summary", [data.job, data.findings], () =>
+	part("summary", [data.job, data.open], () =>
 		replace(byId("summary"), summary(data.job, worst())), force);
-	part("findings", [data.findings, data.job], () => {
+	part("findings", [data.open, data.newest, data.job], () => {
 		const open = byId("findings").querySelector("details")?.open;
-		replace(byId("findings"), list([...data.findings], view, data.job));
+		replace(byId("findings"), list(findings(), view, data.job));
 		const details = byId("findings").querySelector("details");
 		if (details && (open || (chosen && !text.isOpen(chosen))))
 			details.open = true;

@@ -42,10 +42,12 @@ export function list(findings, view, job) {
 	const order = { critical: 0, warning: 1, info: 2 };
 	open.sort((a, b) => (order[a.severity] ?? 3) - (order[b.severity] ?? 3) ||
 		(b.impact?.chips_lost ?? 0) - (a.impact?.chips_lost ?? 0));
+	const why = job.judged?.why ? ` ${name(job.judged.why)}.` : "";
+	const calm = open.length > 0 ? why : job.judged?.all === true
+		? `No open finding. ${text.whole(job.judged.steps)} steps of ${text.whole(job.judged.workers)} workers judged.${why}`
+		: `Not judged: ${name(job.judged?.why ?? "unknown")}.`;
 	return [
-		open.length > 0 ? null : el("p", { class: "calm" }, job.judged?.all === true
-			? `No open finding. ${text.whole(job.judged.steps)} steps of ${text.whole(job.judged.workers)} workers judged.${job.judged.why ? ` ${name(job.judged.why)}.` : ""}`
-			: `Not judged: ${name(job.judged?.why ?? "unknown")}.`),
+		calm ? el("p", { class: "calm" }, calm) : null,
 		el("ul", { class: "findings" }, open.map((f) => row(f, view))),
 		closed.length > 0 ? el("details", { "data-key": "closed" },
 			el("summary", { "data-key": "closed-summary" }, `${closed.length} over`),
@@ -80,6 +82,15 @@ function verdict(f) {
 		typeof i.slowdown_ratio === "number" ? `, S ${i.slowdown_ratio.toFixed(3)}` : "", "; ", subject(f)));
 }
 
+// Why it is over, if not because all is as it was before.
+const REASON = { job_ended: ": its job ended, and it was not seen to get better",
+	attempt_ended: ": its attempt ended, and it was not seen to get better",
+	moved: ": the worker runs on another host", not_measured: ": it is not measured any more" };
+
+const episode = (e) => el("li", null, "from ", text.stamp(e.from_at), `, step ${text.whole(e.from_step)}`,
+	e.to_at ? [" to ", text.stamp(e.to_at), `, step ${text.whole(e.to_step)}`] : [],
+	typeof e.chip_hours_lost === "number" ? `: ${text.chips(e.chip_hours_lost)} chip-hours` : "");
+
 function since(f) {
 	const p = f.persistence ?? {};
 	const o = f.onset ?? {};
@@ -88,10 +99,10 @@ function since(f) {
 		typeof o.uncertainty_steps === "number" ? ` ± ${o.uncertainty_steps}` : "",
 		age !== null ? ` (${text.span(age)})` : "",
 		typeof p.slowest_ratio === "number" ? el("p", { class: "note" },
-			`slowest in ${text.percent(p.slowest_ratio)} of ${text.whole(p.steps_seen)} steps`) : null,
-		Array.isArray(f.episodes) ? el("p", { class: "note" }, `${f.episodes.length} episodes, the newest since ${
-			text.stamp(f.episodes.at(-1)?.from_at)}`) : null,
-		f.cleared_at ? el("p", { class: "note" }, `over at ${text.stamp(f.cleared_at)}${f.part_of ? `, part of ${f.part_of}` : ""}`) : null);
+			`slowest in ${text.percent(p.slowest_ratio)} of the newest steps`) : null,
+		Array.isArray(f.episodes) ? el("ul", { class: "note" }, f.episodes.map(episode)) : null,
+		f.cleared_at ? el("p", { class: "note" }, `over at ${text.stamp(f.cleared_at)}${
+			REASON[f.cleared_reason] ?? ""}${f.part_of ? `, part of ${f.part_of}` : ""}`) : null);
 }
 
 function cost(f) {
@@ -114,8 +125,8 @@ function cause(f) {
 		h.because?.length ? el("span", { class: "note" }, " (", name(h.because.join(", ")), ")") : ""))));
 }
 
-const REFERENCE = { before_restart: "; measured before a restart, and still true",
-	before_attempt: "; measured before the job restarted, and not measured since" };
+const REFERENCE = { before_restart: "; measured before the collector restarted",
+	before_attempt: "; measured before the job restarted, and not since" };
 const ROLE = { supports: "supports", context: "seen", excludes: "rules out", not_measured: "not measured" };
 
 function evidenceRow(e) {
@@ -128,7 +139,8 @@ function evidenceRow(e) {
 	return el("tr", { class: role },
 		el("td", { class: "note" }, name(e.id ?? "")),
 		el("th", { scope: "row", title: e.metric }, name(text.metric(e.metric))),
-		cell(e.role === "not_measured" ? "–" : show(e.subject)), cell(e.peers ? show(e.peers.p50) : "–"),
+		cell(e.role === "not_measured" ? "–" : show(e.subject)),
+		cell(e.peers ? `${e.peers.n > 0 || typeof e.peers.p50 !== "number" ? "" : "usually "}${show(e.peers.p50)}` : "–"),
 		cell(e.peers ? text.range(show(e.peers.p10), show(e.peers.p90)) : "", "note"),
 		cell(typeof e.robust_z === "number" ? e.robust_z.toFixed(1) : "", "note"),
 		el("td", null, name(ROLE[e.role] ?? e.role ?? "")));

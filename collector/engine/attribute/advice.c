@@ -95,15 +95,21 @@ ls_advice_render(const struct ls_finding *f)
 	const struct ls_hypothesis *why = &f->diagnosis.hypotheses[0];
 	const struct ls_cause_info *info;
 	double cost = 0, pays_s = 0;
-	bool known = f->chips > 0 && f->chips_lost > 0;
+	/* an action that only looks gains nothing by itself */
+	bool looks = why->cause == LS_CAUSE_UNEXPLAINED ||
+		why->cause == LS_CAUSE_INSIDE_PROGRAM;
+	bool known = f->chips > 0 && f->chips_lost > 0 && !looks;
 
 	if (f->diagnosis.count == 0)
 		return json_array();
 	info = ls_cause_info(why->cause);
-	if (info->restart) {
-		cost = (double)f->chips * LS_ADVICE_RESTART_S / 3600;
+	if (info->restart) { /* nobody waits for a replica: it alone is restarted */
+		cost = (f->replica ? f->share : 1) * (double)f->chips *
+			LS_ADVICE_RESTART_S / 3600;
 		pays_s = known ? cost / f->chips_lost * 3600 : NAN;
 	}
+	if (looks)
+		pays_s = NAN;
 	return json_pack(
 		"[{s:i, s:s, s:s, s:b, s:o, s:o, s:o, s:{s:o, s:o}, s:o, s:s, s:o}]",
 		"n", 1, "title", info->action, "for", info->name, "reversible", 1,
@@ -112,10 +118,12 @@ ls_advice_render(const struct ls_finding *f)
 		"downtime_s",
 		ls_json_number(info->restart ? LS_ADVICE_RESTART_S : 0, 3), "predicted",
 		"saving_chips", known ? ls_json_number(f->chips_lost, 3) : json_null(),
-		"p_success", ls_json_number(why->confidence, 2), "break_even_s",
-		ls_json_number(pays_s, 3), "state", "proposed", "caveat",
+		"p_success", ls_json_number(looks ? NAN : why->confidence, 2),
+		"break_even_s", ls_json_number(pays_s, 3), "state", "proposed",
+		"caveat",
 		info->restart
-			? json_string(
-				  "restarting all workers is assumed to cost 10 minutes")
+			? json_string(f->replica
+					  ? "restarting the worker is assumed to cost 10 minutes"
+					  : "restarting all workers is assumed to cost 10 minutes")
 			: json_null());
 }

@@ -161,14 +161,13 @@ cause_add(struct ls_diagnosis *d, enum ls_cause cause, double coverage, double m
 static void
 cause_mark(struct ls_evidence *row, double coverage, enum ls_cause cause)
 {
-	if (isnan(row->subject)) {
+	row->cause = cause;
+	if (isnan(row->subject))
 		row->role = LS_EVIDENCE_NOT_MEASURED;
-	} else if (coverage >= LS_FEW) {
+	else if (coverage >= LS_FEW)
 		row->role = LS_EVIDENCE_SUPPORTS;
-	} else if (!isnan(coverage)) {
+	else if (!isnan(coverage))
 		row->role = LS_EVIDENCE_EXCLUDES;
-		row->excludes = cause;
-	}
 }
 
 /* Would it explain some of the gap, but is it no more than what peers differ by? One in 700 healthy ones is. */
@@ -235,7 +234,7 @@ cause_flat(struct ls_diagnosis *d, const struct cause_case *c, bool steady,
 	if (!(stopped >= LS_EXPLAINS) || imbalance >= LS_FEW)
 		return; /* else more to do explains it: on a chip, of which the host's counters know nothing */
 	if (steady && chip >= LS_EXPLAINS) {
-		c->row[LS_SIGNAL_COMPUTE]->role = LS_EVIDENCE_SUPPORTS;
+		cause_mark(c->row[LS_SIGNAL_COMPUTE], chip, LS_CAUSE_COMPUTE);
 		cause_add(d, LS_CAUSE_COMPUTE, fmin(chip, stopped), most);
 	} else {
 		cause_add(d, LS_CAUSE_STOPPED, stopped, most);

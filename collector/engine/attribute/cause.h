@@ -80,7 +80,8 @@ struct ls_evidence {
 	double per_step_s;
 	double robust_z; /* NaN where the peers do not spread */
 	enum ls_evidence_role role;
-	enum ls_cause excludes; /* with role EXCLUDES */
+	enum ls_cause
+		cause; /* that it supports or excludes; LS_CAUSE_COUNT: it supports all that are told */
 };
 
 /* A phase whose growth names a cause by itself, and its row of evidence. */
@@ -106,7 +107,7 @@ struct ls_diagnosis {
 struct ls_diagnosis ls_cause_alone(enum ls_cause cause, double coverage);
 
 /*
- * Names the cause of a gap of gap_s seconds a step. Sets role and excludes of the rows.
+ * Names the cause of a gap of gap_s seconds a step. Sets role and cause of the rows.
  * counters_ripe: enough counter samples lie inside the episode to judge by them.
  * steady: it is late in most steps, not in a few by much: a process that is stopped is
  * not, a slow chip is.

@@ -248,7 +248,8 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 	double spread;
 	size_t n = 0;
 
-	*row = (struct ls_evidence){ .signal = kind->signal,
+	*row = (struct ls_evidence){ .cause = LS_CAUSE_COUNT,
+		.signal = kind->signal,
 		.metric = kind->metric,
 		.unit = kind->unit,
 		.subject = slot != SIZE_MAX ? evidence_value(e, w, kind, slot, &marked)
@@ -398,7 +399,9 @@ evidence_totals(const struct ls_engine *e, const struct evidence_window *w,
 			continue;
 		rows++;
 		sum += replica ? (double)own->own_s : r->totals.duration_s;
-		last += !who.net && r->totals.last == who.at;
+		last += !who.net && r->totals.last != SIZE_MAX &&
+			(r->totals.last == who.at ||
+				ls_job_same_group(e, w->j, who.at, r->totals.last));
 		known += r->totals.last != SIZE_MAX;
 	}
 	g->step_s = rows > 0 ? sum / (double)rows : w->j->detect.step_s;

@@ -246,7 +246,6 @@ ls_hang_take(struct ls_engine *e, struct ls_job *j, const struct ls_engine_hang 
 		return; /* stored, but of steps that were not read: there is no median to measure it by */
 	f = hang_subject(e, j, w);
 	row = ls_findings_row(&f, "standstill_s", "s", still_s, j->detect.step_s);
-	row->peers = seen->waiting;
 	row->role = LS_EVIDENCE_SUPPORTS;
 	f.diagnosis = ls_cause_alone(hang_cause(e, j, seen), 1);
 	hang_tell(e, j, &f, seen->step, seen->since_us, still_s, seen->t_us);

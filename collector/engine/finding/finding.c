@@ -190,22 +190,37 @@ finding_render_evidence(const struct ls_evidence *e, size_t n)
 			ls_json_real(e->robust_z), "role", roles[e->role]);
 	if (e->role == LS_EVIDENCE_EXCLUDES)
 		ls_json_set(&row, "excludes",
-			json_pack("[s]", ls_cause_info(e->excludes)->name));
+			json_pack("[s]", ls_cause_info(e->cause)->name));
 	return row;
 }
 
-/* Rows of evidence of a role, in order: their ids, or what was not measured. */
+/* What was not measured, in order. */
 static json_t *
-finding_render_role(const struct ls_finding *f, enum ls_evidence_role role)
+finding_render_missing(const struct ls_finding *f)
 {
 	json_t *rows = json_array();
 
 	for (size_t i = 0; i < f->evidence_count; i++)
-		if (f->evidence[i].role == role)
+		if (f->evidence[i].role == LS_EVIDENCE_NOT_MEASURED)
 			(void)json_array_append_new(rows,
-				role == LS_EVIDENCE_NOT_MEASURED
-					? json_string(f->evidence[i].metric)
-					: json_sprintf("e%zu", i + 1));
+				json_string(f->evidence[i].metric));
+	return rows;
+}
+
+/* Ids of the rows of evidence that support a cause, in order. */
+static json_t *
+finding_render_because(const struct ls_finding *f, enum ls_cause cause)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < f->evidence_count; i++) {
+		const struct ls_evidence *row = &f->evidence[i];
+
+		if (row->role == LS_EVIDENCE_SUPPORTS &&
+			cause != LS_CAUSE_UNEXPLAINED &&
+			(row->cause == cause || row->cause == LS_CAUSE_COUNT))
+			(void)json_array_append_new(rows, json_sprintf("e%zu", i + 1));
+	}
 	return rows;
 }
 
@@ -222,10 +237,7 @@ finding_render_hypotheses(const struct ls_finding *f)
 			json_pack("{s:s, s:s, s:o, s:o}", "cause", info->name, "text",
 				info->title, "confidence",
 				ls_json_number(h->confidence, 2), "because",
-				h->cause == LS_CAUSE_UNEXPLAINED
-					? json_array()
-					: finding_render_role(f,
-						  LS_EVIDENCE_SUPPORTS)));
+				finding_render_because(f, h->cause)));
 	}
 	return list;
 }
@@ -261,7 +273,7 @@ finding_render_rhythm(const struct ls_finding *f, const char *cause)
 			f->who.host, f->who.rank,
 			finding_time(f->blame_s * f->period_steps).text,
 			finding_time(f->period_s).text, cause);
-	return json_sprintf("%s rank %d delays each %.0fth step by %s: %s", f->who.host,
+	return json_sprintf("%s rank %d delays one step in %.0f by %s: %s", f->who.host,
 		f->who.rank, f->period_steps,
 		finding_time(f->blame_s * f->period_steps).text, cause);
 }
@@ -396,7 +408,7 @@ finding_render_quality(const struct ls_finding *f)
 		f->replica				  ? "load"
 			: f->estimate == LS_MODE_LATENESS ? "lateness"
 							  : "wait",
-		"missing", finding_render_role(f, LS_EVIDENCE_NOT_MEASURED));
+		"missing", finding_render_missing(f));
 
 	if (f->who.step_source != LS_STEP_MARKER)
 		ls_json_set(&quality, "step_confidence",
@@ -472,6 +484,24 @@ finding_episode(const struct ls_finding *f, bool over)
 				  : json_null());
 }
 
+/* Takes the two oldest episodes as one, from the begin of the one to the end of the other: their costs still add up. */
+static void
+finding_join_oldest(struct ls_finding *f)
+{
+	json_t *first = json_array_get(f->episodes, 0),
+	       *next = json_array_get(f->episodes, 1);
+	double cost = json_number_value(json_object_get(first, "chip_hours_lost")) +
+		json_number_value(json_object_get(next, "chip_hours_lost"));
+
+	ls_ignore(json_object_set(next, "from_step",
+		json_object_get(first, "from_step")));
+	ls_ignore(json_object_set(next, "from_at", json_object_get(first, "from_at")));
+	if (cost > 0)
+		ls_ignore(json_object_set_new(next, "chip_hours_lost",
+			ls_json_real(cost)));
+	ls_ignore(json_array_remove(f->episodes, 0));
+}
+
 int
 ls_finding_end_episode(struct ls_finding *f)
 {
@@ -480,7 +510,7 @@ ls_finding_end_episode(struct ls_finding *f)
 	if (json_array_append_new(f->episodes, finding_episode(f, true)) != 0)
 		return -ENOMEM;
 	if (json_array_size(f->episodes) >= LS_FINDING_EPISODES_MAX)
-		ls_ignore(json_array_remove(f->episodes, 0));
+		finding_join_oldest(f);
 	return 0;
 }
 
@@ -503,7 +533,6 @@ static json_t *
 finding_render_state(const struct ls_finding *f)
 {
 	json_t *doc = json_deep_copy(f->json);
-	json_t *impact = json_object_get(doc, "impact");
 
 	ls_ignore(json_object_set_new(json_object_get(doc, "data_quality"), "reference",
 		!ls_finding_is_open(f) ? json_null()
@@ -515,11 +544,13 @@ finding_render_state(const struct ls_finding *f)
 	ls_json_set(&doc, "updated_at", ls_json_time(f->updated_us));
 	ls_json_set(&doc, "cleared_at", ls_json_time(f->cleared_us));
 	ls_json_set(&doc, "last_step", json_integer((json_int_t)f->last_step));
-	if (f->chip_hours > 0 && doc != NULL &&
-		json_object_set_new(impact, "chip_hours_lost_total",
-			ls_json_real(f->chip_hours)) != 0) {
-		json_decref(doc);
-		return NULL;
+	if (f->workers > 0) { /* it costs something here */
+		ls_json_set(&doc, "severity",
+			json_string(ls_finding_name(LS_NAMES_SEVERITY, f->severity)));
+		ls_json_set(&doc, "impact", finding_render_impact(f));
+	} else if (f->chip_hours > 0) {
+		ls_ignore(json_object_set_new(json_object_get(doc, "impact"),
+			"chip_hours_lost_total", ls_json_real(f->chip_hours)));
 	}
 	return doc;
 }

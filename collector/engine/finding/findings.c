@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/finding/findings.h"
+#include "collector/engine/finding/judged.h"
 #include "collector/engine/params.h"
 #include "proto/base/mem.h"
 
@@ -240,7 +241,7 @@ ls_findings_present(const struct ls_engine *e, const struct ls_job *j,
 	f->last_step = step;
 	f->estimate = j->detect.mode;
 	f->steps_seen = step >= f->since_step ? step - f->since_step + 1 : 0;
-	f->workers = (uint32_t)j->count;
+	f->workers = (uint32_t)ls_judged_expected(e, j);
 	f->workers_used = j->live_count > 0
 		? (uint32_t)ls_job_row(j, j->live_count - 1)->totals.used
 		: 0;
@@ -288,7 +289,8 @@ ls_findings_row(struct ls_finding *f, const char *metric, const char *unit,
 {
 	struct ls_evidence *row = &f->evidence[f->evidence_count++];
 
-	*row = (struct ls_evidence){ .metric = metric,
+	*row = (struct ls_evidence){ .cause = LS_CAUSE_COUNT,
+		.metric = metric,
 		.unit = unit,
 		.subject = value,
 		.p10 = NAN,

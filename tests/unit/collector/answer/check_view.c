@@ -600,6 +600,19 @@ LS_TEST(all, findings_are_filtered_and_cut_before_they_are_shown)
 	fake_job_free(job);
 }
 
+LS_TEST(all, a_slice_is_a_finding_of_each_of_its_hosts)
+{
+	struct fake_job *job = fake_job_sliced(16, 2);
+
+	for (size_t i = 0; i < 8; i++)
+		job->workers[i].slow = 1.2;
+	fake_job_run(job, 150);
+	ck_assert_str_ne(FINDINGS(.host = "h0", .limit = 9), "/ end");
+	ck_assert_str_ne(FINDINGS(.host = "h7", .limit = 9), "/ end");
+	ck_assert_str_eq(FINDINGS(.host = "h8", .limit = 9), "/ end");
+	fake_job_free(job);
+}
+
 LS_TEST(all, what_is_not_there_is_unknown)
 {
 	struct fake_job *job = fake_job_new(2);

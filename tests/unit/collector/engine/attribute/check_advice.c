@@ -99,6 +99,39 @@ LS_TEST(all, restarts_have_a_price_and_a_break_even)
 	json_decref(actions);
 }
 
+LS_TEST_LOOP(all, what_only_looks_promises_nothing, 0, 2)
+{
+	struct ls_finding f = finding_with(
+		_i == 0 ? LS_CAUSE_UNEXPLAINED : LS_CAUSE_INSIDE_PROGRAM, 32, 2);
+	json_t *actions = ls_advice_render(&f);
+	const json_t *a = json_array_get(actions, 0),
+		     *predicted = json_object_get(a, "predicted");
+
+	ck_assert_double_eq(json_number_value(json_object_get(a, "cost_chip_hours")),
+		0);
+	ck_assert(json_is_null(json_object_get(a, "break_even_s")));
+	ck_assert(json_is_null(json_object_get(predicted, "saving_chips")));
+	ck_assert(json_is_null(json_object_get(predicted, "p_success")));
+	json_decref(actions);
+}
+
+/* Nobody waits for a replica: its share of the chips restarts. */
+LS_TEST(all, a_replica_restarts_alone)
+{
+	struct ls_finding f = finding_with(LS_CAUSE_CPU_QUOTA, 36, 6);
+	json_t *actions;
+	const json_t *a;
+
+	f.replica = true;
+	f.share = 0.25;
+	actions = ls_advice_render(&f);
+	a = json_array_get(actions, 0);
+	ck_assert_double_eq(json_number_value(json_object_get(a, "cost_chip_hours")),
+		1.5);
+	ck_assert_ptr_nonnull(strstr(text_at(a, "caveat"), "the worker"));
+	json_decref(actions);
+}
+
 LS_TEST(all, what_needs_no_restart_is_free)
 {
 	struct ls_finding f = finding_with(LS_CAUSE_CPU_CONTENTION, 32, 2);

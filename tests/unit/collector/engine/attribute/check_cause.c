@@ -109,7 +109,7 @@ LS_TEST(all, less_than_80_percent_is_unexplained)
 	ck_assert_int_eq(d.hypotheses[1].cause, LS_CAUSE_INPUT); /* but it is told */
 	ck_assert_int_eq(rows[0].role, LS_EVIDENCE_SUPPORTS);
 	ck_assert_int_eq(rows[1].role, LS_EVIDENCE_EXCLUDES);
-	ck_assert_int_eq(rows[1].excludes, LS_CAUSE_GC);
+	ck_assert_int_eq(rows[1].cause, LS_CAUSE_GC);
 }
 
 LS_TEST(all, nothing_known_is_unexplained)

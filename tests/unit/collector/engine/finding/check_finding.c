@@ -390,9 +390,32 @@ LS_TEST(all, parse_reads_back_what_render_wrote)
 	ls_finding_fini(&g);
 }
 
+LS_TEST(all, a_cause_rests_on_its_own_evidence)
+{
+	struct ls_finding f = sample();
+	const json_t *input, *gc;
+
+	f.evidence[2].subject = 0.004;
+	ls_cause_diagnose(f.evidence, 3, 0.011, true, true, &f.diagnosis);
+	ck_assert_int_eq(ls_finding_render(&f), 0);
+	input = json_array_get(json_object_get(f.json, "hypotheses"), 0);
+	gc = json_array_get(json_object_get(f.json, "hypotheses"), 1);
+	ck_assert_str_eq(text_at(input, "cause"), "input_stall");
+	ck_assert_str_eq(text_at(gc, "cause"), "garbage_collection");
+	input = json_object_get(input, "because");
+	gc = json_object_get(gc, "because");
+	ck_assert_uint_eq(json_array_size(input), 1);
+	ck_assert_str_eq(json_string_value(json_array_get(input, 0)), "e1");
+	ck_assert_uint_eq(json_array_size(gc), 1);
+	ck_assert_str_eq(json_string_value(json_array_get(gc, 0)), "e3");
+	ls_finding_fini(&f);
+}
+
 LS_TEST(all, episodes_are_read_back_and_few)
 {
 	struct ls_finding f = sample(), g;
+	const json_t *episodes;
+	double cost = 0;
 
 	f.chip_hours = 1;
 	for (unsigned i = 0; i < LS_FINDING_EPISODES_MAX + 4; i++) {
@@ -410,8 +433,16 @@ LS_TEST(all, episodes_are_read_back_and_few)
 	f.chip_hours += 0.5;
 	f.cleared_us = 0;
 	ck_assert_int_eq(ls_finding_render(&f), 0);
-	ck_assert_uint_eq(json_array_size(json_object_get(f.json, "episodes")),
-		LS_FINDING_EPISODES_MAX);
+	episodes = json_object_get(f.json, "episodes");
+	ck_assert_uint_eq(json_array_size(episodes), LS_FINDING_EPISODES_MAX);
+	/* the oldest are one by now: it begins with the first, and all is paid */
+	ck_assert_int_eq(json_integer_value(json_object_get(json_array_get(episodes, 0),
+				 "from_step")),
+		0);
+	for (size_t i = 0; i < json_array_size(episodes); i++)
+		cost += json_number_value(json_object_get(json_array_get(episodes, i),
+			"chip_hours_lost"));
+	ck_assert_double_eq_tol(cost, f.chip_hours - 1, 1e-6);
 	ck_assert_int_eq(ls_finding_parse(f.json, &g), 0);
 	ck_assert_uint_eq(g.since_step, 9000);
 	ck_assert_int_eq(g.since_us, f.since_us);
