@@ -123,14 +123,15 @@ view_is_of(const struct ls_engine *e, const struct ls_finding *f,
 	const struct ls_job *j = &e->jobs[w->job];
 
 	if (f->scope == LS_SCOPE_SLICE || f->scope >= LS_SCOPE_GROUP)
-		return ls_judge_is_found(j, w->slot) &&
+		return j->detect.worker[w->slot].found != 0 &&
 			ls_judge_group_has(j, f, w->slot);
 	if (f->scope == LS_SCOPE_LINK && f->peer_rank == w->info.rank &&
 		strcmp(f->peer_host, w->info.host) == 0)
 		return true;
 	return f->scope != LS_SCOPE_JOB && strcmp(f->who.host, w->info.host) == 0 &&
 		(f->who.rank == w->info.rank ||
-			(f->scope == LS_SCOPE_HOST && ls_judge_is_found(j, w->slot)));
+			(f->scope == LS_SCOPE_HOST &&
+				j->detect.worker[w->slot].found != 0));
 }
 
 const char *
@@ -506,7 +507,7 @@ view_is(const char *have, const char *want)
 	return want == NULL || want[0] == '\0' || strcmp(have, want) == 0;
 }
 
-/* A link names the hosts at both ends; a group as many of its hosts as are kept, and a slice or group of now all. */
+/* A link names the hosts at both ends; a group as many of its hosts as are kept, and an open slice or group all. */
 static bool
 view_finding_names(const struct ls_engine *e, const struct ls_finding *f,
 	const char *host)
@@ -520,7 +521,8 @@ view_finding_names(const struct ls_engine *e, const struct ls_finding *f,
 		if (view_is(json_string_value(member), host))
 			return true;
 	}
-	if (f->scope == LS_SCOPE_SLICE || f->scope >= LS_SCOPE_GROUP)
+	if (ls_finding_is_open(f) &&
+		(f->scope == LS_SCOPE_SLICE || f->scope >= LS_SCOPE_GROUP))
 		for (i = 0; j != NULL && i < j->count; i++)
 			if (view_is(e->workers[j->slots[i]].info.host, host) &&
 				ls_judge_group_has(j, f, i))

@@ -6,7 +6,6 @@
 #include "collector/answer/view_state.h"
 #include "collector/engine/finding/contradictions.h"
 #include "collector/engine/finding/judged.h"
-#include "collector/engine/join/lies.h"
 #include "proto/base/json.h"
 
 #include <stdio.h>

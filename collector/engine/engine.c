@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/engine.h"
-#include "collector/engine/detect/detect_channel.h"
 #include "collector/engine/engine_state.h"
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/detect/hang.h"
@@ -10,7 +9,6 @@
 #include "proto/base/json.h"
 #include "proto/base/mem.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -266,9 +264,16 @@ static void
 engine_note_record(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 	const struct ls_record *r, bool fresh, int64_t now_us)
 {
-	if (!w->reported || r->step > w->last_step || j->replica.on)
+	/* too far ahead to be believed: no number to go on from */
+	bool far = w->reported && !j->replica.on && j->steps.next > 0 &&
+		r->step >= j->steps.next + LS_OPEN_STEPS_MAX;
+
+	if (!w->reported || (r->step > w->last_step && !far) || j->replica.on) {
 		w->last_step = r->step;
-	if (fresh) {
+		if (!j->replica.on)
+			w->end_us = ls_steps_end_us(r);
+	}
+	if (fresh && !far) {
 		e->unheard -= !w->reported;
 		w->reported = true;
 		j->active_known &= w->missed < LS_LOOK;
@@ -304,14 +309,31 @@ engine_is_heard(const struct ls_engine_worker *w)
 	return w->reported && ls_worker_reports(w);
 }
 
-/* Are the processes of the job others by now, which count anew? One that comes back is at a step that is over, and
- * nobody reports any who has gone on. */
+/* Are the processes of the job others by now, which count anew? One that comes back is at a step that is over, which
+ * it began after the newest was, and nobody reports any who has gone on. */
 static bool
 engine_is_again(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_engine_worker *w)
+	const struct ls_engine_worker *w, const struct ls_record *r)
 {
-	return !j->replica.on && !w->reported &&
-		ls_job_workers(e, j, engine_is_heard) == 0;
+	if (j->replica.on || w->reported ||
+		(j->live_count > 0 &&
+			r->t_begin_ns / 1000 <
+				ls_job_row(j, j->live_count - 1)->row.end_us))
+		return false;
+	for (size_t i = 0; i < j->count; i++)
+		if (engine_is_heard(&e->workers[j->slots[i]]))
+			return false;
+	return true;
+}
+
+/* Another process in its place, of which nobody told that it began: it is at a step that is over, and begins it when that
+ * has been over for longer than a worker is silent. */
+static bool
+engine_is_other(const struct ls_job *j, const struct ls_engine_worker *w,
+	const struct ls_record *r)
+{
+	return !j->replica.on && w->reported && r->step < w->last_step &&
+		r->t_begin_ns / 1000 - w->end_us >= LS_ENGINE_US(LS_SILENT_S);
 }
 
 int
@@ -332,12 +354,13 @@ ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r
 	}
 	j = &e->jobs[w->job];
 	/* begun after its end was told: by another process in its place */
-	if (ls_worker_is_gone(w) && r->t_begin_ns / 1000 > w->seen_us)
+	if ((ls_worker_is_gone(w) && r->t_begin_ns / 1000 > w->seen_us) ||
+		engine_is_other(j, w, r))
 		ls_roster_revive(e, j, w, now_us);
 	open = j->steps.count;
 	while ((rc = engine_put(j, w, r, now_us)) == -LS_ELIMIT)
 		engine_close_oldest(e, j, now_us);
-	if (rc == -LS_ESTALE && engine_is_again(e, j, w)) {
+	if (rc == -LS_ESTALE && engine_is_again(e, j, w, r)) {
 		ls_roster_again(e, j, now_us);
 		open = 0;
 		rc = engine_put(j, w, r, now_us);

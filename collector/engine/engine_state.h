@@ -77,9 +77,9 @@ struct ls_engine_worker {
 	bool reported;
 	/* greatest step reported; of an asynchronous job, the newest */
 	uint64_t last_step;
+	int64_t end_us; /* when its newest step ended */
 	/* of its newest record, in an asynchronous job; 0: none yet */
 	uint64_t window;
-	int64_t end_us; /* and when that ended */
 	int64_t seen_us;
 	uint32_t missed; /* closed steps without it, in a row */
 	uint64_t gaps;
@@ -140,6 +140,7 @@ struct ls_job {
 	int32_t attempt;
 	/* when it began, or its processes began again under its number: tells runs apart */
 	int64_t run_us;
+	bool again; /* its processes did */
 	bool manual; /* closes only by ls_engine_close_step */
 	int64_t first_us, last_us;
 	int64_t closed_us; /* when a step was closed, last */
@@ -264,6 +265,14 @@ ls_job_forget(struct ls_job *j)
 	return cells;
 }
 
+static inline void
+ls_job_drop_rows(struct ls_job *j)
+{
+	while (j->live_count > 0)
+		(void)ls_job_forget(j);
+	ls_steps_fini(&j->steps);
+}
+
 /* What was learned of its steps is forgotten: those that come are of another kind, or of other processes. */
 static inline void
 ls_job_relearn(struct ls_job *j)
@@ -273,10 +282,8 @@ ls_job_relearn(struct ls_job *j)
 	j->grouped = false;
 	j->hang = (struct ls_hang){ 0 };
 	ls_pulse_fini(&j->pulse);
-	for (uint32_t i = 0; i < j->count; i++) {
-		ls_scales_reset_worker(&j->scales, i);
-		ls_rhythm_reset_worker(&j->rhythm, i);
-	}
+	ls_rhythm_fini(&j->rhythm);
+	ls_scales_reset(&j->scales);
 	for (unsigned g = 0; g < LS_JOB_GROUPS; g++)
 		ls_scales_fini(&j->groups[g].scales);
 }
@@ -295,7 +302,7 @@ ls_row_cell(const struct ls_live_row *r, size_t slot)
 static inline uint64_t
 ls_row_shown(const struct ls_row *row)
 {
-	return ls_window_is(row->step) ? ls_window_second(row->step) : row->step;
+	return ls_window_is(row->step) ? (row->step - LS_WINDOW_FIRST) >> 4 : row->step;
 }
 
 /* Job by name, or NULL. */
@@ -378,10 +385,6 @@ size_t ls_job_hosts(const struct ls_engine *e, const struct ls_job *j,
 
 /* Workers of the job by rank, those of one rank by host: into index of the job's room. */
 uint32_t *ls_job_by_rank(const struct ls_engine *e, const struct ls_job *j);
-
-/* Workers of the job on the same host as this one, itself included. */
-size_t ls_job_neighbours(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_engine_worker *w);
 
 /* The one worker of this rank in the present attempt; NULL if there is none, or several. */
 struct ls_engine_worker *ls_job_rank(const struct ls_engine *e, const struct ls_job *j,

@@ -27,11 +27,9 @@ ls_detect_fini(struct ls_detect *d)
 int
 ls_detect_reserve(struct ls_detect *d, size_t n)
 {
-	size_t capacity = d->capacity == 0 ? 1 : d->capacity;
+	size_t capacity = n > 2 * d->capacity ? n : 2 * d->capacity;
 
 	if (n > d->capacity) {
-		while (capacity < n)
-			capacity *= 2;
 		if (ls_mem_resize((void **)&d->worker, capacity, sizeof(*d->worker)) !=
 				0 ||
 			ls_mem_resize((void **)&d->scratch, capacity,
@@ -74,22 +72,13 @@ ls_detect_reset_worker(struct ls_detect *d, size_t slot)
 void
 ls_detect_reset(struct ls_detect *d)
 {
-	struct ls_detect fresh = { .worker = d->worker,
-		.scratch = d->scratch,
-		.near = d->near,
-		.net = d->net,
-		.count = d->count,
-		.capacity = d->capacity,
-		.net_count = d->net_count,
-		.ready = d->ready,
-		.mode = d->mode };
-
 	for (size_t i = 0; i < d->count; i++) {
 		ls_detect_reset_worker(d, i);
 		d->near[i] = 0;
 	}
 	memset(d->net, 0, d->net_count * sizeof(*d->net));
-	*d = fresh;
+	memset((char *)d + offsetof(struct ls_detect, judged), 0,
+		sizeof(*d) - offsetof(struct ls_detect, judged));
 }
 
 /* Keeps the two suspected workers of the greatest mean excess: this one after the
@@ -351,16 +340,14 @@ static void
 detect_step_time(struct ls_detect *d, double duration_s)
 {
 	double copy[LS_DETECT_BEFORE];
-	size_t n = d->judged < LS_DETECT_WARM ? (size_t)d->judged : LS_DETECT_WARM;
-	size_t m = d->judged < LS_DETECT_BEFORE ? (size_t)d->judged : LS_DETECT_BEFORE;
+	size_t n,
+		m = d->judged < LS_DETECT_BEFORE ? (size_t)d->judged : LS_DETECT_BEFORE;
 
 	memcpy(copy, d->slow, m * sizeof(*copy));
 	d->before_s = m >= LS_DETECT_WARM / 2 ? ls_stats_median(copy, m) : NAN;
-	d->recent[d->judged % LS_DETECT_WARM] = duration_s;
-	d->slow[d->judged % LS_DETECT_BEFORE] = duration_s;
-	d->judged++;
-	n = n < LS_DETECT_WARM ? n + 1 : LS_DETECT_WARM;
-	memcpy(copy, d->recent, n * sizeof(*copy));
+	d->slow[d->judged++ % LS_DETECT_BEFORE] = duration_s;
+	for (n = 0; n < LS_DETECT_WARM && n < d->judged; n++)
+		copy[n] = d->slow[(d->judged - 1 - n) % LS_DETECT_BEFORE];
 	d->step_s = ls_stats_median(copy, n);
 }
 
@@ -449,8 +436,6 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 		w->found = (uint8_t)ls_detect_found(w->channel);
 		detect_worst(d, i, &worst);
 	}
-	for (size_t i = n; i < d->count; i++)
-		detect_worst(d, i, &worst);
 	d->worst = worst; /* for the next step */
 	d->calm_steps = d->open == 0 ? d->calm_steps + 1 : 0;
 	if (d->stall_steps >= LS_MEMORY) {

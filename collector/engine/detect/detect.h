@@ -205,20 +205,20 @@ struct ls_detect {
 	double *scratch; /* capacity of them */
 	float *near; /* ls_detect_nearness of each after its last step: to sort by */
 	size_t count, capacity;
+	struct ls_detect_net *net; /* what joins all, then each slice */
+	size_t net_count;
+	enum ls_detect_mode mode;
+	/* ls_detect_reset makes zero of all that follows */
 	uint64_t judged; /* steps seen */
 	bool ready; /* the mode is chosen */
-	enum ls_detect_mode mode;
 	/* variance of 32-step means over that of white noise, pooled */
 	double tau_sum, tau_count;
-	double recent[LS_DETECT_WARM],
-		slow[LS_DETECT_BEFORE]; /* step times, newest at (judged - 1) % size */
-	double step_s, before_s; /* medians of recent and slow */
+	double slow[LS_DETECT_BEFORE]; /* step times, newest at (judged - 1) % size */
+	double step_s, before_s; /* medians of the newest and of all of them */
 	/* stalls of workers, and steps times workers in which they could */
 	double stall_hits, stall_steps;
 	/* how much residuals of all change from step to step now, as a sigma */
 	double spread;
-	struct ls_detect_net *net; /* what joins all, then each slice */
-	size_t net_count;
 	size_t open; /* channels with a finding */
 	uint64_t calm_steps; /* since there was one */
 	/* baselines know the steps up to this one, also those from before a restart */

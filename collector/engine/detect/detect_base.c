@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/detect/detect_base.h"
-#include "collector/engine/detect/detect_channel.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,8 +11,11 @@ static void
 detect_reckon(struct ls_detect_usual *u)
 {
 	double copy[LS_DETECT_WARM];
-	size_t known = ls_stats_known(u->first, u->n, copy);
+	size_t known = 0;
 
+	for (uint32_t i = 0; i < u->n; i++)
+		if (!isnan(u->first[i]))
+			copy[known++] = (double)u->first[i];
 	u->base = ls_stats_median(copy, known);
 	u->sigma = LS_MAD_TO_SIGMA * ls_stats_mad(copy, known, u->base);
 }

@@ -6,7 +6,6 @@
 #include "collector/engine/residual/stats.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What its newest live slot says of a worker. */

@@ -196,7 +196,7 @@ ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
 	p->scales.alone = true;
 	usual_s = p->first_s * exp(ls_scales_usual(&p->scales, 0));
 	if (found || /* not by how long this step is: else the long ones alone would be left */
-		(explained_s > 0 && explained_s > LS_HALF * (step_s - usual_s)))
+		explained_s > fmax(LS_HALF * (step_s - usual_s), LS_NOTHING * step_s))
 		p->sum.spoilt = true;
 	else
 		log_s.late_s = log(totals->duration_s / p->first_s) * step_s;

@@ -206,12 +206,12 @@ ls_engine_reference_load(struct ls_engine *e, const void *bytes, size_t len,
 	return 0;
 }
 
-/* Nothing of a run that began after it was kept. */
+/* Nothing of a run that began after it was kept; an attempt has another key. */
 static const double *
 reference_find(const struct ls_engine *e, const struct ls_job *j, uint64_t key)
 {
 	const struct ls_reference *r =
-		e->reference_count == 0 || j->run_us > e->reference_us
+		e->reference_count == 0 || (j->again && j->run_us > e->reference_us)
 		? NULL
 		: bsearch(&(struct ls_reference){ .key = key }, e->reference,
 			  e->reference_count, sizeof(*r), reference_compare);

@@ -31,6 +31,15 @@ ls_scales_reset_worker(struct ls_scales *s, size_t slot)
 	s->named[slot] = 0;
 }
 
+void
+ls_scales_reset(struct ls_scales *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		ls_scales_reset_worker(s, i);
+	s->seen_s = 0;
+	s->units = s->steps = s->data = 0;
+}
+
 int
 ls_scales_reserve(struct ls_scales *s, size_t n)
 {
@@ -299,14 +308,12 @@ scales_name_members(struct ls_scales *s, unsigned bits, unsigned row, size_t slo
 /* Looks at one role over one length of time. */
 static void
 scales_look_at_role(struct ls_scales *s, unsigned length, const uint32_t *list,
-	size_t m, bool counts)
+	size_t m)
 {
 	const float *now = ls_scales_row(s, LS_SCALES_NOW);
 	struct ls_scales_peers peers = { 0 };
 	bool all = m > LS_SIXTEENTH || s->alone;
 
-	if (!counts)
-		return;
 	if (all)
 		peers = ls_scales_measure(s, length, list, m, LS_SCALES_NONE);
 	for (size_t i = 0; i < m; i++) {
@@ -407,10 +414,11 @@ scales_look(struct ls_scales *s, unsigned length, bool between,
 	const struct ls_blame_room *room)
 {
 	scales_means(s, length, between);
+	if (!ls_scales_is_long(s, length, LS_SCALES_LEAST_S))
+		return; /* what it shows is kept, and nobody is named */
 	for (uint32_t r = 0; r < room->role_count; r++)
 		scales_look_at_role(s, length, &room->sorted[room->start[r]],
-			room->start[r + 1] - room->start[r],
-			ls_scales_is_long(s, length, LS_SCALES_LEAST_S));
+			room->start[r + 1] - room->start[r]);
 }
 
 /* A unit ended, and its numbers are there: judges. */

@@ -140,8 +140,9 @@ void ls_scales_fini(struct ls_scales *s);
 /* Makes room for n workers; new ones are not known. -ENOMEM. */
 int ls_scales_reserve(struct ls_scales *s, size_t n) LS_MUSTCHECK;
 
-/* Forgets all of one worker (it moved to another host). */
+/* Forgets all of one worker (it moved to another host), or of all and how long they were seen. */
 void ls_scales_reset_worker(struct ls_scales *s, size_t slot);
+void ls_scales_reset(struct ls_scales *s);
 
 /*
  * Takes one judged step: residual[n] as of blame.h and the roles of room; step_s is the

@@ -143,12 +143,6 @@ ls_finding_make_id(const struct ls_finding *f, unsigned more,
 	return 0;
 }
 
-static json_t *
-finding_count(int64_t n)
-{
-	return n > 0 ? json_integer(n) : json_null();
-}
-
 static bool
 finding_is_group(const struct ls_finding *f)
 {
@@ -367,7 +361,6 @@ finding_render_title(const struct ls_finding *f)
 
 /* Of a replica, which nobody waits for: its numbers are of its own steps, and it costs
  * its share of the job alone. */
-#define FINDING_METHOD_REPLICA "load_residual_v1"
 
 static json_t *
 finding_render_impact(const struct ls_finding *f)
@@ -384,7 +377,7 @@ finding_render_impact(const struct ls_finding *f)
 		known ? ls_json_real(f->chip_hours) : json_null(), "cost", "method",
 		f->kind == LS_KIND_SELF_IDENTITY	    ? "none"
 			: f->kind == LS_KIND_HANG	    ? "standstill_v1"
-			: f->replica			    ? FINDING_METHOD_REPLICA
+			: f->replica			    ? "load_residual_v1"
 			: f->detector >= LS_DETECT_PERIODIC ? "last_arrival_v1"
 			: f->comm			    ? "collective_excess_v1"
 			: f->kind == LS_KIND_JOB_SLOW ||
@@ -427,8 +420,9 @@ finding_render_head(const struct ls_finding *f)
 		ls_finding_name(LS_NAMES_SEVERITY, f->severity), "status",
 		ls_finding_name(LS_NAMES_STATUS, f->status), "title",
 		finding_render_title(f), "job", "id", f->who.job, "chips",
-		finding_count(f->chips), "hosts", (int)f->hosts, "slice", "id",
-		f->who.slice, "subject", finding_render_subject(f), "pattern",
+		f->chips > 0 ? json_integer(f->chips) : json_null(), "hosts",
+		(int)f->hosts, "slice", "id", f->who.slice, "subject",
+		finding_render_subject(f), "pattern",
 		f->detector == LS_DETECT_ROTATING    ? "rotating"
 			: f->scope == LS_SCOPE_JOB   ? "job_wide"
 			: f->scope == LS_SCOPE_SLICE ? "slice_wide"

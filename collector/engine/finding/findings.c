@@ -108,7 +108,8 @@ findings_again(struct ls_finding *last, int64_t now_us)
 {
 	if (last->waits)
 		last->cleared_us = last->updated_us;
-	if (!ls_findings_reopens(last, now_us) || ls_finding_end_episode(last) != 0)
+	if (now_us - last->cleared_us >= LS_ENGINE_US(LS_REOPEN_S) ||
+		ls_finding_end_episode(last) != 0)
 		return false;
 	if (!last->waits) {
 		last->status = LS_FINDING_REOPENED;
@@ -222,13 +223,25 @@ ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j,
 	return f;
 }
 
+/* Workers of the job on the same host as this one, itself included. */
+static size_t
+findings_neighbours(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_engine_worker *w)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->count; i++)
+		n += e->workers[j->slots[i]].host == w->host;
+	return n;
+}
+
 struct ls_finding
 ls_findings_of_worker(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w)
 {
 	return (struct ls_finding){ .who = w->info,
-		.scope =
-			ls_job_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK,
+		.scope = findings_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST
+							   : LS_SCOPE_RANK,
 		.estimate = j->detect.mode,
 		.slowest_ratio = NAN,
 		.clock_err_s = NAN };
@@ -362,9 +375,10 @@ ls_findings_expire(struct ls_engine *e, int64_t now_us)
 		const struct ls_job *j = ls_finding_is_open(f)
 			? ls_engine_find_job(e, f->who.job)
 			: NULL;
-		int64_t seen_us = j != NULL && j->last_us > f->updated_us
+		int64_t heard_us = j != NULL && j->last_us > e->restored_us
 			? j->last_us
-			: f->updated_us;
+			: e->restored_us; /* a collector that is down hears nobody */
+		int64_t seen_us = heard_us > f->updated_us ? heard_us : f->updated_us;
 		int64_t until_us = LS_ENGINE_US(LS_REOPEN_S) +
 			(f->waits ? f->updated_us : seen_us),
 			ended_us = INT64_MAX;

@@ -62,13 +62,6 @@ ls_findings_is_due(const struct ls_finding *f, uint64_t step, int64_t now_us)
 			now_us - f->updated_us >= LS_FINDING_UPDATE_US);
 }
 
-/* Would a claim open the newest finding about its subject again, rather than a new one? */
-static inline bool
-ls_findings_reopens(const struct ls_finding *last, int64_t now_us)
-{
-	return last != NULL && now_us - last->cleared_us < LS_ENGINE_US(LS_REOPEN_S);
-}
-
 /* A finding of this kind about the job as a whole, to look for one by or to take. */
 struct ls_finding ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j,
 	enum ls_finding_kind kind);

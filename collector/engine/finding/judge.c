@@ -91,17 +91,6 @@ judge_subject(const struct ls_engine *e, const struct ls_job *j, struct ls_suspe
 		       : ls_judge_group_subject(e, j, who.at);
 }
 
-/* Decides of whom a new finding is to speak. */
-static void
-judge_choose_subject(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
-	uint64_t step, int64_t now_us)
-{
-	if (who.net)
-		ls_judge_net_choose(e, j, who.at, now_us);
-	else if (!j->replica.on)
-		ls_judge_group_choose(e, j, who.at, step, now_us);
-}
-
 /*
  * What it costs: blame a step, counterfactual, S, chips; earlier steps' cost is kept.
  * Of what comes and goes the newest steps tell less than all of them: where they differ
@@ -367,10 +356,13 @@ judge_channels(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 {
 	unsigned is = ls_detect_found(ls_suspect_channels(j, who));
 
-	if (is != 0 && was == 0)
-		judge_choose_subject(e, j, who, step, now_us);
+	/* of whom is a new finding to speak? */
+	if (is != 0 && who.net && was == 0)
+		ls_judge_net_choose(e, j, who.at, now_us);
 	else if (is != 0 && who.net)
 		judge_rename(e, j, who.at, step, now_us);
+	else if (is != 0 && was == 0 && !j->replica.on)
+		ls_judge_group_choose(e, j, who.at, step, now_us);
 	for (unsigned k = 0; k < LS_DETECT_KIND_COUNT; k++)
 		if ((is & was & 1u << k) != 0)
 			judge_update(e, j, who, (enum ls_detect_kind)k, step, now_us);
@@ -380,16 +372,15 @@ judge_channels(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		judge_end(e, j, who, step, now_us);
 }
 
-/* When a worker came, on a line where later is more; false: not known. */
-static bool
-judge_arrival(const struct ls_job *j, const struct ls_cell *c, double *ret_s)
+/* When a worker came, on a line where later is more; NaN: not known. */
+static double
+judge_arrival(const struct ls_job *j, const struct ls_cell *c)
 {
 	bool late = j->detect.mode == LS_MODE_LATENESS;
 
 	if (!c->present || (late ? !c->has_enter : !c->has_wait))
-		return false;
-	*ret_s = late ? (double)c->enter_us * 1e-6 : -(double)c->wait_s;
-	return true;
+		return NAN;
+	return late ? (double)c->enter_us * 1e-6 : -(double)c->wait_s;
 }
 
 /* For whom the step waits, and how long: culprits that are found hide neither each
@@ -400,13 +391,14 @@ judge_costs(const struct ls_job *j, const struct ls_row *row,
 {
 	struct ls_stats_best last[2] = { { -INFINITY, SIZE_MAX },
 		{ -INFINITY, SIZE_MAX } };
-	double healthy = -INFINITY, t;
+	double healthy = -INFINITY;
 
 	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
-		if (!judge_arrival(j, &row->cells[i], &t))
-			continue;
+		double t = judge_arrival(j, &row->cells[i]); /* NaN is not taken */
+
 		ls_stats_best(last, t, i);
-		if (t > healthy && (j->detect.open == 0 || !ls_judge_is_found(j, i)))
+		if (t > healthy &&
+			(j->detect.open == 0 || j->detect.worker[i].found == 0))
 			healthy = t;
 	}
 	if (last[1].at == SIZE_MAX)

@@ -72,7 +72,8 @@ arbiter_group_holds(const struct ls_engine *e, const struct ls_job *j,
 	for (size_t i = 0; i < j->count; i++) {
 		struct ls_finding is;
 
-		if (j->detect.worker[i].way == LS_WAY_NONE || !ls_judge_is_found(j, i))
+		if (j->detect.worker[i].way == LS_WAY_NONE ||
+			j->detect.worker[i].found == 0)
 			continue;
 		is = ls_judge_group_subject(e, j, i);
 		if (ls_finding_same_subject(&is, f) && is.scope == f->scope)
@@ -100,7 +101,7 @@ arbiter_worker_holds(const struct ls_engine *e, const struct ls_job *j,
 
 	return w != NULL &&
 		((j->detect.worker[w->slot].way == LS_WAY_NONE &&
-			 ls_judge_is_found(j, w->slot)) ||
+			 j->detect.worker[w->slot].found != 0) ||
 			ls_rhythm_period_of(&j->rhythm, w->slot) != NULL);
 }
 

@@ -3,17 +3,9 @@
 #include "collector/engine/finding/judge_group.h"
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/finding/judge_arbiter.h"
-#include "collector/engine/residual/stats.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-bool
-ls_judge_is_found(const struct ls_job *j, size_t slot)
-{
-	return ls_detect_found(j->detect.worker[slot].channel) != 0;
-}
 
 /* The ways in which workers are parted here, in the order in which equals are told. */
 static const enum ls_group_way judge_group_ways[] = { LS_WAY_SLICE, LS_WAY_RACK,
@@ -50,7 +42,8 @@ judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot,
 
 	for (size_t i = 0; i < j->count; i++) {
 		bool told = j->detect.worker[i].way != LS_WAY_NONE &&
-			ls_judge_is_found(j, i) && !ls_job_same_group(e, j, i, slot);
+			j->detect.worker[i].found != 0 &&
+			!ls_job_same_group(e, j, i, slot);
 
 		j->room.a[i] = told ? 0 : excess_s(j, i);
 		j->room.index[i] = e->workers[j->slots[i]].host;
@@ -102,7 +95,8 @@ judge_group_take(struct ls_engine *e, struct ls_job *j, size_t slot, uint64_t st
 
 	for (size_t i = 0; i < j->count; i++)
 		if (i != slot && j->detect.worker[i].way != way &&
-			ls_judge_is_found(j, i) && ls_job_same_group(e, j, slot, i))
+			j->detect.worker[i].found != 0 &&
+			ls_job_same_group(e, j, slot, i))
 			judge_group_move(e, j, i, way, step, now_us);
 }
 
@@ -114,7 +108,7 @@ judge_group_joins(const struct ls_engine *e, const struct ls_job *j, size_t slot
 	double least_s = LS_HALF * ls_judge_group_excess(j, slot);
 
 	for (size_t i = 0; i < j->count; i++)
-		if (i != slot && ls_judge_is_found(j, i) &&
+		if (i != slot && j->detect.worker[i].found != 0 &&
 			ls_job_same_group(e, j, i, slot) &&
 			ls_judge_group_excess(j, i) >= least_s)
 			return (enum ls_group_way)j->detect.worker[i].way;
@@ -159,7 +153,8 @@ judge_group_worst(const struct ls_job *j)
 	size_t worst = SIZE_MAX;
 
 	for (size_t i = 0; i < j->count; i++)
-		if (j->detect.worker[i].way == LS_WAY_NONE && ls_judge_is_found(j, i) &&
+		if (j->detect.worker[i].way == LS_WAY_NONE &&
+			j->detect.worker[i].found != 0 &&
 			ls_judge_group_excess(j, i) >
 				(worst == SIZE_MAX ? 0
 						   : ls_judge_group_excess(j, worst)))
@@ -206,7 +201,7 @@ judge_group_found_excess(const struct ls_job *j, size_t slot)
 {
 	double excess_s = ls_judge_group_excess(j, slot);
 
-	return ls_judge_is_found(j, slot) ? excess_s : 0 * excess_s;
+	return j->detect.worker[slot].found != 0 ? excess_s : 0 * excess_s;
 }
 
 size_t

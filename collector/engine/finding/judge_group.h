@@ -18,9 +18,6 @@
 /* Mean excess of a suspected worker; 0 of any other; NaN of one that did not report. */
 double ls_judge_group_excess(const struct ls_job *j, size_t slot);
 
-/* Is anything found of a worker? */
-bool ls_judge_is_found(const struct ls_job *j, size_t slot);
-
 /*
  * Something is found of worker `slot`: decides of whom that is told. If of a group,
  * findings about its members are over: the group's takes their place.

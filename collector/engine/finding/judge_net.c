@@ -3,9 +3,7 @@
 #include "collector/engine/finding/judge_net.h"
 #include "collector/engine/attribute/evidence.h"
 #include "collector/engine/finding/findings.h"
-#include "collector/engine/finding/judge_group.h"
 
-#include <math.h>
 #include <string.h>
 
 /* The ends of the link that is named. */

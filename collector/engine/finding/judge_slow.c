@@ -5,7 +5,6 @@
 #include "collector/engine/finding/judge_arbiter.h"
 
 #include <math.h>
-#include <string.h>
 
 /* What is a worker's duty now and then, and no fault of it. */
 #define JUDGE_SLOW_DUTY (1u << LS_PHASE_CHECKPOINT | 1u << LS_PHASE_EVAL)

@@ -2,8 +2,6 @@
 #include "config.h"
 #include "collector/engine/finding/judged.h"
 
-#include <math.h>
-
 /* Is the worker in the newest steps, or was it when the job ended? */
 static bool
 judged_is(const struct ls_job *j, const struct ls_engine_worker *w, uint64_t newest,

@@ -77,17 +77,6 @@ ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
 	ret_info->step_confidence = least == NULL ? 0 : least->step_confidence;
 }
 
-size_t
-ls_job_neighbours(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_engine_worker *w)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < j->count; i++)
-		n += e->workers[j->slots[i]].host == w->host;
-	return n;
-}
-
 struct ls_engine_worker *
 ls_job_next_of_rank(const struct ls_engine *e, const struct ls_job *j, int32_t rank,
 	size_t *walk)

@@ -7,7 +7,6 @@
 #include "collector/engine/engine_state.h"
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/detect/reference.h"
-#include "collector/engine/join/lies.h"
 #include "proto/base/mem.h"
 #include "proto/base/text.h"
 
@@ -58,9 +57,7 @@ roster_handle(const struct ls_engine *e, const struct ls_engine_worker *w)
 static void
 roster_reset_job(struct ls_job *j)
 {
-	while (j->live_count > 0)
-		(void)ls_job_forget(j);
-	ls_steps_fini(&j->steps);
+	ls_job_drop_rows(j);
 	ls_detect_fini(&j->detect);
 	ls_replica_fini(&j->replica);
 	ls_scales_fini(&j->scales);
@@ -450,10 +447,10 @@ void
 ls_roster_revive(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 	int64_t now_us)
 {
+	j->gone -= ls_worker_is_gone(w);
 	w->state = LS_WORKER_REPORTING;
 	e->unheard += w->reported;
 	w->reported = false; /* it may begin at an earlier step, of a checkpoint */
-	j->gone--;
 	w->seen_us = now_us;
 	w->missed = 0;
 	j->active_known = false;
@@ -497,11 +494,11 @@ ls_roster_again(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
 	ls_findings_clear_job(e, j, LS_REASON_ATTEMPT_ENDED, now_us);
 	ls_reference_keep(e, j);
-	while (j->live_count > 0)
-		(void)ls_job_forget(j);
-	ls_steps_fini(&j->steps);
+	ls_job_drop_rows(j);
 	ls_job_relearn(j);
+	j->identity = (struct ls_job_identity){ 0 };
 	j->run_us = now_us;
+	j->again = true;
 	for (size_t i = 0; i < j->count; i++)
 		ls_reference_worker(e, j, &e->workers[j->slots[i]]);
 }
@@ -612,6 +609,7 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, const struct ls_worker_inf
 	roster_release_workers(e, j);
 	j->attempt = attempt;
 	j->run_us = now_us;
+	j->again = false;
 	return 0;
 }
 

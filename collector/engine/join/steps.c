@@ -115,22 +115,19 @@ steps_load_of(const struct ls_record *r)
 		r->work[LS_WORK_EXPERT_LOAD_MEAN]);
 }
 
-/* Time in barriers: the barriers' own, else the phase sync_wait. False: neither was
- * marked. */
-static bool
-steps_wait_of(const struct ls_record *r, double *ret_wait_s)
+/* Time in barriers: the barriers' own, else the phase sync_wait. NaN: neither was marked. */
+static double
+steps_wait_of(const struct ls_record *r)
 {
 	double wait = 0;
 
 	for (unsigned b = 0; b < r->barrier_count; b++)
 		wait += (double)(r->barrier[b].exit_ns - r->barrier[b].enter_ns) * 1e-9;
-	if (r->barrier_count == 0) {
-		if ((r->phase_mask & 1u << LS_PHASE_SYNC_WAIT) == 0)
-			return false;
-		wait = (double)r->phase_ns[LS_PHASE_SYNC_WAIT] * 1e-9;
-	}
-	*ret_wait_s = wait;
-	return true;
+	if (r->barrier_count > 0)
+		return wait;
+	return (r->phase_mask & 1u << LS_PHASE_SYNC_WAIT) == 0
+		? NAN
+		: (double)r->phase_ns[LS_PHASE_SYNC_WAIT] * 1e-9;
 }
 
 /* Microseconds from nanoseconds, rounded to nearest: live and replay round in the same
@@ -162,7 +159,7 @@ steps_fill(struct ls_row *row, struct ls_cell *c, const struct ls_record *r)
 {
 	int64_t begin_us = steps_us(r->t_begin_ns);
 	int64_t end_us = begin_us + steps_us((int64_t)r->duration_ns);
-	double wait_s = 0;
+	double wait_s = steps_wait_of(r);
 
 	if (begin_us < row->begin_us)
 		row->begin_us = begin_us;
@@ -171,8 +168,8 @@ steps_fill(struct ls_row *row, struct ls_cell *c, const struct ls_record *r)
 	*c = (struct ls_cell){ .present = true };
 	c->begin_us = begin_us;
 	c->duration_s = (float)((double)(end_us - begin_us) * 1e-6);
-	c->has_wait = steps_wait_of(r, &wait_s);
-	c->wait_s = (float)wait_s;
+	c->has_wait = !isnan(wait_s);
+	c->wait_s = c->has_wait ? (float)wait_s : 0;
 	c->own_s = c->duration_s - c->wait_s;
 	c->has_enter = r->barrier_count > 0;
 	if (c->has_enter) {

@@ -50,13 +50,6 @@ ls_window_at(int64_t t_us, unsigned width_log2)
 	return LS_WINDOW_FIRST + (second << 4) + width_log2;
 }
 
-/* Unix second at which it begins. */
-static inline uint64_t
-ls_window_second(uint64_t window)
-{
-	return (window - LS_WINDOW_FIRST) >> 4;
-}
-
 /* One global step while its records come in. */
 struct ls_row {
 	uint64_t step;

@@ -7,7 +7,6 @@
 #include "collector/engine/residual/stats.h"
 #include "proto/base/mem.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -116,15 +115,6 @@ replica_waits(const struct ls_cell *c)
 	return c->has_wait;
 }
 
-static void
-replica_drop_rows(struct ls_job *j)
-{
-	while (j->live_count > 0)
-		(void)ls_job_forget(j);
-	j->live_head = 0;
-	ls_steps_fini(&j->steps);
-}
-
 /* Everything that was learned was of steps of another kind. */
 static void
 replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
@@ -136,8 +126,7 @@ replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 		r.width_log2 < LS_WINDOW_LOG2_MAX)
 		r.width_log2++;
 	ls_job_relearn(j);
-	j->detect.ready = false; /* by another residual */
-	replica_drop_rows(j);
+	ls_job_drop_rows(j);
 	ls_replica_fini(&j->replica);
 	j->replica = r;
 	j->steps.next = on ? ls_window_at(now_us < 0 ? 0 : now_us, r.width_log2) + 1

@@ -90,17 +90,6 @@ ls_stats_quantile(double *v, size_t n, double q)
 	return lower + (at - floor(at)) * (upper - lower);
 }
 
-size_t
-ls_stats_known(const float *v, size_t n, double *copy)
-{
-	size_t known = 0;
-
-	for (size_t i = 0; i < n; i++)
-		if (!isnan(v[i]))
-			copy[known++] = (double)v[i];
-	return known;
-}
-
 double
 ls_stats_mean(const double *v, size_t n)
 {

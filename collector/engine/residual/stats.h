@@ -21,9 +21,6 @@
 /* sqrt(pi / 2): mean absolute deviation to standard deviation of a Gaussian. */
 #define LS_MEAN_ABS_TO_SIGMA 1.2533
 
-/* Copies what is a number; copy has room for n. Returns how many. */
-size_t ls_stats_known(const float *v, size_t n, double *copy);
-
 /* Mean of what is a number; NaN of none. */
 double ls_stats_mean(const double *v, size_t n);
 

@@ -52,6 +52,20 @@ LS_TEST(steps, a_step_far_ahead_of_all_others_closes_nothing)
 	ck_assert_uint_eq(job->closed, 150);
 	ck_assert_uint_eq(job->used_last, 4);
 	ck_assert_uint_eq(fake_job_stats(job).late, 1); /* that one */
+	/* and its next is waited for */
+	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[1].handle, &far,
+				 job->now_us),
+		0);
+	fake_job_make(job);
+	for (size_t i = 0; i < 4; i++) {
+		ck_assert_uint_eq(job->closed, 150);
+		ck_assert_int_eq(
+			ls_engine_record(job->engine, job->workers[(i + 2) % 4].handle,
+				&job->workers[(i + 2) % 4].record, job->now_us),
+			0);
+		ls_engine_advance(job->engine, job->now_us);
+	}
+	ck_assert_uint_eq(job->closed, 151);
 	fake_job_free(job);
 }
 

@@ -162,7 +162,7 @@ LS_TEST_LOOP(all, baselines_of_others_are_not_used, 0, 3)
 	next->attempt = _i == 1 ? 1 : 0;
 	ls_engine_restored(next->engine, job->now_us); /* the job comes later */
 	next->step = job->step;
-	next->now_us = job->now_us;
+	next->now_us = job->now_us + 10000000;
 	fake_job_declare(next);
 	next->workers[5].slow = 1.1;
 	if (_i == 2) {
