@@ -110,14 +110,56 @@ job_active(const struct ls_engine *e, struct ls_job *j)
 	return j->active;
 }
 
-/* Is it far beyond what the others have reached, and said by half of them at most? Then the number is wrong, and closed it would end all
- * steps before it. */
+/* Is the number beyond so many steps from this one on? Rows may be of each k-th. */
 static bool
-engine_is_far(const struct ls_engine *e, struct ls_job *j, const struct ls_row *row)
+engine_leaps(const struct ls_job *j, uint64_t from, size_t due, uint64_t step)
 {
-	return !j->replica.on && j->steps.next > 0 &&
-		row->step >= j->steps.next + LS_OPEN_STEPS_MAX &&
+	size_t n = j->live_count;
+	uint64_t stride =
+		n == 0 ? 1 : ls_job_due(j, n) - ls_job_row(j, n - 1)->row.step;
+
+	return !j->replica.on && j->steps.next > 0 && step >= from &&
+		step - from >= due * stride;
+}
+
+/* Is it of a step that is not due after those before it, and said by half of the workers at most? Then the number is wrong, and closed
+ * it would end all steps before it. */
+static bool
+engine_is_far(const struct ls_engine *e, struct ls_job *j, size_t at)
+{
+	const struct ls_row *row = &j->steps.rows[at];
+
+	return engine_leaps(j, j->steps.next, at + 1, row->step) &&
 		2 * row->reported <= job_active(e, j);
+}
+
+/* Counts it for the workers that are not in the row. */
+static void
+engine_miss(struct ls_engine *e, struct ls_job *j, const struct ls_row *row)
+{
+	for (size_t i = 0; i < j->count; i++) {
+		struct ls_engine_worker *w = &e->workers[j->slots[i]];
+
+		if (i < row->cell_count && row->cells[i].present)
+			continue;
+		if (w->missed < LS_LOOK && ++w->missed == LS_LOOK)
+			j->active_known = false;
+	}
+}
+
+/* Is no record of this worker's rank in the row? Where two say they have it, the other's may be. */
+static bool
+engine_is_missing(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_row *row, const struct ls_engine_worker *w)
+{
+	const struct ls_engine_worker *of = w;
+	size_t walk = 0;
+
+	while (of != NULL &&
+		(of->slot >= row->cell_count || !row->cells[of->slot].present))
+		of = j->twins == 0 ? NULL
+				   : ls_job_next_of_rank(e, j, w->info.rank, &walk);
+	return of == NULL;
 }
 
 static void
@@ -136,7 +178,7 @@ engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 	if (e->sink.closed == NULL)
 		return;
 	for (size_t i = 0; i < j->count && c.missing_count < LS_CLOSE_MISSING_MAX; i++)
-		if (i >= row->cell_count || !row->cells[i].present)
+		if (engine_is_missing(e, j, row, &e->workers[j->slots[i]]))
 			missing[c.missing_count++] = e->workers[j->slots[i]].info.rank;
 	ls_job_sort((uint32_t *)missing, c.missing_count); /* ranks begin at 0 */
 	e->sink.closed(e->sink.arg, &c);
@@ -185,14 +227,7 @@ engine_close_oldest(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	ls_steps_take_oldest(&j->steps, &row);
 	if (j->replica.on)
 		ls_replica_close(e, j, &row);
-	for (size_t i = 0; i < j->count; i++) {
-		struct ls_engine_worker *w = &e->workers[j->slots[i]];
-
-		if (i < row.cell_count && row.cells[i].present)
-			continue;
-		if (w->missed < LS_LOOK && ++w->missed == LS_LOOK)
-			j->active_known = false;
-	}
+	engine_miss(e, j, &row);
 	j->closed++;
 	j->closed_us = now_us;
 	e->stats.steps_closed++;
@@ -205,8 +240,34 @@ engine_close_oldest(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	(void)engine_fit(e);
 }
 
-/* A step was opened: where there are too many, the job with most of them closes its
- * oldest, although records of it are missing. */
+/* Forgets an open row: its number is wrong. Where that is all that comes, those who say nothing are given up in the end. */
+static void
+engine_drop(struct ls_engine *e, struct ls_job *j, size_t at, int64_t now_us)
+{
+	const struct ls_row *row = &j->steps.rows[at];
+
+	e->stats.late += row->reported;
+	j->late += row->reported;
+	if (now_us - j->closed_us >= LS_ENGINE_US(LS_SILENT_S)) {
+		engine_miss(e, j, row);
+		j->closed_us = now_us;
+	}
+	ls_steps_drop(&j->steps, at);
+}
+
+/* One open row less: one whose number is wrong, else the oldest, although records of it are missing. */
+static void
+engine_make_room(struct ls_engine *e, struct ls_job *j, int64_t now_us)
+{
+	size_t newest = j->steps.count - 1;
+
+	if (!j->manual && engine_is_far(e, j, newest))
+		engine_drop(e, j, newest, now_us);
+	else
+		engine_close_oldest(e, j, now_us);
+}
+
+/* A step was opened: where there are too many, the job with most of them makes room. */
 static void
 engine_fit_open(struct ls_engine *e, int64_t now_us)
 {
@@ -222,7 +283,7 @@ engine_fit_open(struct ls_engine *e, int64_t now_us)
 		}
 		if (most == NULL)
 			return; /* steps of a replay: its file closes them */
-		engine_close_oldest(e, most, now_us);
+		engine_make_room(e, most, now_us);
 	}
 }
 
@@ -248,13 +309,10 @@ engine_close_ready(struct ls_engine *e, struct ls_job *j, bool full, int64_t now
 					j->detect.judged > 0 ? j->detect.step_s : NAN,
 					now_us - patience_us)))
 			return;
-		if (engine_is_far(e, j, row)) {
-			e->stats.late += row->reported;
-			j->late += row->reported;
-			ls_steps_drop_oldest(&j->steps);
-			continue;
-		}
-		engine_close_oldest(e, j, now_us);
+		if (engine_is_far(e, j, 0))
+			engine_drop(e, j, 0, now_us);
+		else
+			engine_close_oldest(e, j, now_us);
 	}
 }
 
@@ -265,8 +323,10 @@ engine_note_record(struct ls_engine *e, struct ls_job *j, struct ls_engine_worke
 	const struct ls_record *r, bool fresh, int64_t now_us)
 {
 	/* too far ahead to be believed: no number to go on from */
-	bool far = w->reported && !j->replica.on && j->steps.next > 0 &&
-		r->step >= j->steps.next + LS_OPEN_STEPS_MAX;
+	bool far = w->reported &&
+		engine_leaps(j,
+			j->steps.next > w->last_step ? j->steps.next : w->last_step + 1,
+			1, r->step);
 
 	if (!w->reported || (r->step > w->last_step && !far) || j->replica.on) {
 		w->last_step = r->step;
@@ -359,7 +419,7 @@ ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r
 		ls_roster_revive(e, j, w, now_us);
 	open = j->steps.count;
 	while ((rc = engine_put(j, w, r, now_us)) == -LS_ELIMIT)
-		engine_close_oldest(e, j, now_us);
+		engine_make_room(e, j, now_us);
 	if (rc == -LS_ESTALE && engine_is_again(e, j, w, r)) {
 		ls_roster_again(e, j, now_us);
 		open = 0;
@@ -406,16 +466,19 @@ engine_ended_well(const struct ls_engine_worker *w)
 	return w->how == LS_END_ENDED;
 }
 
-/* Nobody is left: what was found is over with the job if all processes are known to have ended well, else only the
+/* Nobody is left: what was found is over with the job if all its processes are known to have ended well, else only the
  * attempt is. Whoever comes back is another process. */
 static void
 engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
+	size_t well = ls_job_workers(e, j, engine_ended_well);
+
 	ls_findings_clear_job(e, j,
-		ls_job_workers(e, j, engine_ended_well) < j->count
-			? LS_REASON_ATTEMPT_ENDED
-			: LS_REASON_JOB_ENDED,
+		well < j->count || (int64_t)well < j->world ? LS_REASON_ATTEMPT_ENDED
+							    : LS_REASON_JOB_ENDED,
 		now_us);
+	if (j->detect.judged > 0)
+		j->ended_judged = j->detect.ready ? UINT32_MAX : j->detect.judged;
 	ls_reference_keep(e, j);
 	ls_job_relearn(j);
 }
@@ -491,12 +554,8 @@ ls_engine_counters(struct ls_engine *e, const char *host, uint32_t worker, int64
 }
 
 void
-ls_engine_advance(struct ls_engine *e, int64_t now_us)
+ls_engine_silence(struct ls_engine *e, int64_t now_us)
 {
-	for (size_t i = 0; i < e->job_count; i++)
-		engine_close_ready(e, &e->jobs[i], false, now_us);
-	for (size_t i = 0; i < e->job_count; i++)
-		ls_hang_look(e, &e->jobs[i], now_us);
 	for (size_t i = 0; i < e->worker_count; i++) {
 		struct ls_engine_worker *w = &e->workers[i];
 
@@ -504,6 +563,16 @@ ls_engine_advance(struct ls_engine *e, int64_t now_us)
 			now_us - w->seen_us > LS_ENGINE_US(LS_SILENT_S))
 			w->state = LS_WORKER_SILENT;
 	}
+}
+
+void
+ls_engine_advance(struct ls_engine *e, int64_t now_us)
+{
+	for (size_t i = 0; i < e->job_count; i++)
+		engine_close_ready(e, &e->jobs[i], false, now_us);
+	for (size_t i = 0; i < e->job_count; i++)
+		ls_hang_look(e, &e->jobs[i], now_us);
+	ls_engine_silence(e, now_us);
 	for (size_t i = 0; i < e->job_count; i++)
 		if (e->jobs[i].world != e->jobs[i].world_least)
 			ls_roster_world(e, &e->jobs[i]);

@@ -28,7 +28,7 @@
 #include "proto/ring/ring.h"
 
 /* Changes when the same inputs give other findings; each finding names it. */
-#define LS_ENGINE_VERSION "49"
+#define LS_ENGINE_VERSION "50"
 #define LS_NO_WORKER UINT32_MAX
 
 struct ls_engine;
@@ -163,6 +163,9 @@ void ls_engine_lie(struct ls_engine *e, const char *host, enum ls_lie why,
 
 /* Name of a reason; NULL if out of range. */
 const char *ls_lie_name(unsigned why);
+
+/* Marks workers as silent that were not heard of for a while; ls_engine_advance does so, too. */
+void ls_engine_silence(struct ls_engine *e, int64_t now_us);
 
 /* Lets time pass: closes overdue steps, marks silent workers. Call at least every 200
  * ms. */

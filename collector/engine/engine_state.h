@@ -169,6 +169,7 @@ struct ls_job {
 	bool has_refused; /* some worker's environment has a value that is no rank */
 	bool has_slices; /* some worker says how many slices the job has */
 	int32_t rank_most; /* greatest rank */
+	uint64_t ended_judged; /* steps judged when it ended; UINT32_MAX: enough */
 	struct ls_job_lost *lost; /* LS_JOB_LOST_MAX of them; NULL: never any */
 	size_t lost_count;
 	struct ls_job_identity identity;

@@ -11,6 +11,9 @@
 #ifndef LS_COLLECTOR_PARAMS_H
 #define LS_COLLECTOR_PARAMS_H
 
+#include <math.h>
+#include <stdint.h>
+
 #define LS_PARAM(name, value, unit, source) static const double LS_##name = value;
 #define LS_PARAM_COUNT(name, value, unit, source) enum { LS_##name = value };
 #include "collector/engine/params.def"
@@ -27,6 +30,15 @@
 #define LS_NOTHING (LS_LEAST / 10)
 /* Steps that tell a mean, and calm ones before a finding is over. */
 #define LS_DETECT_CLEAR_STEPS (LS_DETECT_WARM / 2)
+
+/* What is usual is learned from so many steps: from LS_DETECT_WARM, or as many as three minutes have, but from LS_LOOK. */
+static inline uint32_t
+ls_warm_steps(double step_s)
+{
+	double steps = fmin(LS_DETECT_WARM, 3 * LS_SCALES_PATIENCE_S / step_s);
+
+	return (uint32_t)fmax(steps, LS_LOOK); /* a NaN is not taken */
+}
 
 /* Linux, TCP_RTO_MIN: so long a segment that is sent again keeps its connection, or less. */
 #define LS_RTO_S 0.2

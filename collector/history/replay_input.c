@@ -13,6 +13,7 @@
 
 /* the year 2223, as in a line of JSON: a record may still follow */
 #define INPUT_ROWS_END_NS 8000000000000000000ll
+#define INPUT_CLOCKS_US 1000000 /* clocks of workers are off by no more */
 
 static void
 input_say(struct ls_replay_input *in, uint64_t line, const char *what)
@@ -460,15 +461,24 @@ input_list_closings(struct ls_replay_input *in, struct input_closing *list)
 	return n;
 }
 
-/* The closing that judged a record of this rank, or NULL. */
+/* The closing that judged a record of this rank, or NULL: where a job counted its steps anew, the first one after the record
+ * ended. */
 static const struct input_closing *
 input_find_closing(const struct input_closing *list, size_t n,
 	const struct input_closing *key, int32_t rank)
 {
 	const struct input_closing *hit =
 		bsearch(key, list, n, sizeof(*list), input_compare_closings);
+	const struct input_closing *end = list + n;
 
-	return hit != NULL && !input_was_missing(hit->close, rank) ? hit : NULL;
+	if (hit == NULL)
+		return NULL;
+	while (hit > list && input_compare_closings(hit - 1, key) == 0)
+		hit--;
+	while (hit->t_us < key->t_us && hit + 1 < end &&
+		input_compare_closings(hit + 1, key) == 0)
+		hit++;
+	return input_was_missing(hit->close, rank) ? NULL : hit;
 }
 
 /* That of the step, else (of an asynchronous job) that of the window of time in which
@@ -477,7 +487,9 @@ static const struct input_closing *
 input_closing_of(const struct input_closing *list, size_t n, uint32_t attempt,
 	const struct ls_record *r, int32_t rank)
 {
-	struct input_closing key = { .attempt = attempt, .step = r->step };
+	struct input_closing key = { .attempt = attempt,
+		.step = r->step,
+		.t_us = ls_steps_end_us(r) - INPUT_CLOCKS_US };
 	const struct input_closing *hit = input_find_closing(list, n, &key, rank);
 
 	for (unsigned width = 0; hit == NULL && width <= LS_WINDOW_LOG2_MAX; width++) {

@@ -12,6 +12,7 @@
 #include "storage/read/query_chunk.h"
 
 #define RESTORE_DAY_US (24ll * 3600 * 1000000)
+#define RESTORE_SILENCE_US 1000000 /* between two looks for silent workers */
 
 /* Which ring a worker row is of. Rings are not added after this is made, so they stay.
  */
@@ -23,6 +24,7 @@ struct restore_worker {
 struct restore {
 	const struct ls_core *core;
 	int64_t now_us;
+	int64_t silence_us; /* when silent workers were looked for, last */
 	struct ls_query *query;
 	struct ls_restore_stats stats;
 	json_t *stored; /* findings as stored, by id */
@@ -232,6 +234,10 @@ restore_event(void *arg, const struct ls_store_event *e)
 	const struct ls_store_counters *c = &e->u.counters;
 	struct ls_ring *ring = NULL;
 
+	if (e->t_us - r->silence_us >= RESTORE_SILENCE_US) {
+		r->silence_us = e->t_us;
+		ls_engine_silence(r->core->engine, e->t_us);
+	}
 	switch (e->kind) {
 	case LS_EVENT_STEPS:
 		restore_steps(r, e);

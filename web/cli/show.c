@@ -366,7 +366,7 @@ show_evidence(struct ls_term *t, const json_t *f)
 			!reference ? ""
 				: strcmp(reference, "before_attempt") == 0
 				? "; measured before the job restarted, and not since"
-				: "; measured before the collector restarted");
+				: "; measured before a restart");
 }
 
 /* Costs of an action that are 0 are good news, and said so. */

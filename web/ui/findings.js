@@ -125,7 +125,7 @@ function cause(f) {
 		h.because?.length ? el("span", { class: "note" }, " (", name(h.because.join(", ")), ")") : ""))));
 }
 
-const REFERENCE = { before_restart: "; measured before the collector restarted",
+const REFERENCE = { before_restart: "; measured before a restart",
 	before_attempt: "; measured before the job restarted, and not since" };
 const ROLE = { supports: "supports", context: "seen", excludes: "rules out", not_measured: "not measured" };
 

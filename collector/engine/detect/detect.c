@@ -183,8 +183,8 @@ detect_began(const struct ls_detect *d, size_t slot, struct ls_episode *ep)
 	     followed = named && w->followed,
 	     born = named && (d->scales->named[slot] & LS_SCALES_BORN) != 0 &&
 		(followed ||
-			ep->start_step <=
-				w->first_step + LS_DETECT_SKIP + LS_DETECT_WARM);
+			ep->start_step <= w->first_step + LS_DETECT_SKIP +
+					ls_warm_steps(d->step_s));
 	double begin = (double)ep->start_step, now = (double)ep->last_step;
 	/* windows have steps that were judged: of each k-th, k times as many */
 	double each = fmax((now - begin + 1) / (double)ep->steps, 1);

@@ -65,9 +65,13 @@ detect_known(double base_s)
 static void
 detect_finish_warm(struct ls_detect *d, struct ls_detect_worker *w)
 {
-	const struct ls_detect_usual *used =
+	struct ls_detect_usual *used =
 		d->mode == LS_MODE_LATENESS ? &w->learning->late : &w->learning->wait;
 
+	/* of long steps fewer are learned from */
+	detect_reckon(used);
+	detect_reckon(&w->learning->own);
+	detect_reckon(&w->learning->wait);
 	w->base_s = detect_known(used->base);
 	w->base_own_s = detect_known(w->learning->own.base);
 	w->base_wait_s = detect_known(w->learning->wait.base);
@@ -165,7 +169,8 @@ ls_detect_base_warm(struct ls_detect *d, struct ls_detect_worker *w,
 		ls_detect_usual(&w->learning->wait, r->wait_s);
 		ls_detect_usual(&w->learning->own, r->own_s);
 		ls_detect_usual(&w->learning->exit, r->exit_s);
-		w->warm++;
+		if (++w->warm >= ls_warm_steps(d->step_s))
+			w->warm = LS_DETECT_WARM;
 		if (w->warm == LS_DETECT_WARM && d->ready)
 			detect_finish_warm(d, w); /* it joined later than the others */
 		return true;
@@ -235,7 +240,7 @@ ls_detect_base_inflation(struct ls_detect *d)
 void
 ls_detect_base_step(struct ls_detect *d, size_t n, bool clocks_ok, bool fresh)
 {
-	if (!d->ready && d->judged >= LS_DETECT_WARM + LS_DETECT_SKIP) {
+	if (!d->ready && d->judged >= ls_warm_steps(d->step_s) + LS_DETECT_SKIP) {
 		detect_choose_mode(d, clocks_ok);
 		for (size_t i = 0; i < n; i++)
 			if (d->worker[i].warm == LS_DETECT_WARM)

@@ -78,6 +78,7 @@ struct ls_scales_middle {
 struct ls_scales_peers {
 	struct ls_scales_middle change, jump;
 	struct ls_scales_spread in_time, jumps;
+	float crowd[2]; /* ls_scales_crowd: of levels, and since earlier attempts */
 };
 
 /* Is the newest window from before the worker was named, or from when it still was? */
@@ -124,6 +125,10 @@ struct ls_scales_peers ls_scales_measure(struct ls_scales *s, unsigned length,
  * knows how rare it is. ret_alone: the share of those workers that vary each for itself. */
 double ls_scales_rate(const struct ls_scales *s, unsigned length, bool jump,
 	size_t slot, double excess, double *ret_alone);
+
+/* So many are at or above this value of a row that it is the structure of the job, whatever racks they are in; NaN: there is none. */
+float ls_scales_crowd(const struct ls_scales *s, const uint32_t *list, size_t m,
+	unsigned row);
 
 /* Would so many members of a group show this excess at the same time, by chance, more often than one finding may err? */
 bool ls_scales_is_chance(const struct ls_scales *s, unsigned length, bool jump,

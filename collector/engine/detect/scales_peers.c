@@ -295,6 +295,11 @@ ls_scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, si
 	/* what one of two does is seen in the other, too, and a job has only its own past: nothing of the window that is looked at is past */
 	bool two = m == 2 || s->alone;
 
+	p.crowd[0] = p.crowd[1] = NAN;
+	if (skip == LS_SCALES_NONE && !s->alone) {
+		p.crowd[0] = ls_scales_crowd(s, list, m, LS_SCALES_NOW);
+		p.crowd[1] = ls_scales_crowd(s, list, m, LS_SCALES_SINCE);
+	}
 	p.in_time = scales_varies(s, length, list, m, skip, 1, 0, &jumps);
 	for (unsigned k = length;
 		k-- > (s->alone ? 0 : 1) && p.in_time.windows < LS_ONSET_MIN;) {

@@ -12,6 +12,13 @@
  * the whole job. One false finding in 10,000 host-weeks is wanted, also of jobs that last no longer than a job is young. */
 #define SCALES_LEVELS (LS_SCALES_YOUNG_S / SCALES_WEEK_S / 1e4)
 
+/* Does a worker say what the structure of the job is? Not if it became slow later. */
+static bool
+scales_is_built(const struct ls_scales *s, size_t slot)
+{
+	return s->named[slot] == 0 || (s->named[slot] & LS_SCALES_BORN) != 0;
+}
+
 /* Others whose number in the row is at least this. Workers of the same known rack do not count, if there are others: what a
  * rack shares is no structure of the job. Nor do workers that became slow later. ret_rack: so many of them are most of one rack. */
 static double
@@ -28,8 +35,7 @@ scales_others(const struct ls_scales *s, const uint32_t *list, size_t m, size_t 
 	for (size_t k = 0; k < m; k++) {
 		uint32_t i = list[k], own = s->rack == NULL ? UINT32_MAX : s->rack[i];
 		bool counts = i != slot && (double)row[i] >= least &&
-			(rack == UINT32_MAX || own != rack) &&
-			(s->named[i] == 0 || (s->named[i] & LS_SCALES_BORN) != 0);
+			(rack == UINT32_MAX || own != rack) && scales_is_built(s, i);
 
 		others += counts;
 		if (own != UINT32_MAX)
@@ -59,6 +65,35 @@ scales_is_usual(const struct ls_scales *s, unsigned length, const uint32_t *list
 		fmax(fmin(2, (double)(m - 1)), floor((double)(m - 1) / LS_SIXTEENTH));
 }
 
+/* So many who are half as slow are the structure of the job. */
+static double
+scales_many(size_t m)
+{
+	return fmax((double)m / LS_SIXTEENTH,
+		fmin(LS_MANY, LS_QUARTER * (double)m + 1));
+}
+
+float
+ls_scales_crowd(const struct ls_scales *s, const uint32_t *list, size_t m, unsigned row)
+{
+	const float *of = ls_scales_row(s, row);
+	double rack = 0, many;
+	size_t n = 0;
+
+	memset(s->scratch, 0, s->capacity * sizeof(*s->scratch));
+	for (size_t k = 0; k < m && s->rack != NULL; k++)
+		if (s->rack[list[k]] != UINT32_MAX)
+			rack = fmax(rack, ++s->scratch[s->rack[list[k]]]);
+	many = ceil(scales_many(m)) + 2 * rack; /* its own one, and another */
+	for (size_t k = 0; k < m; k++)
+		if (scales_is_built(s, list[k]) && !isnan(of[list[k]]))
+			s->scratch[n++] = (double)of[list[k]];
+	return (double)n < many || n < 2
+		? NAN
+		: (float)ls_stats_quantile(s->scratch, n,
+			  ((double)n - many) / (double)(n - 1));
+}
+
 /* Are so many others half as slow now that this is the structure of the job? One rack of which most are is not. */
 static bool
 scales_is_structure(const struct ls_scales *s, const uint32_t *list, size_t m,
@@ -68,8 +103,7 @@ scales_is_structure(const struct ls_scales *s, const uint32_t *list, size_t m,
 		others = scales_others(s, list, m, slot, excess * LS_HALF,
 			ls_scales_row(s, row), &rack);
 
-	return others - rack + 1 >= fmax((double)m / LS_SIXTEENTH,
-					    fmin(LS_MANY, LS_QUARTER * (double)m + 1));
+	return others - rack + 1 >= scales_many(m);
 }
 
 bool
@@ -216,8 +250,9 @@ scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
 
 	if (!(excess > 2 * prior) || !(least > 0) || before < least ||
 		(since && isnan(before)) ||
+		excess * LS_HALF <= (double)p->crowd[since] ||
 		ls_scales_is_mixed(s, 1ull << length, slot) ||
-		(double)s->units * ls_scales_unit(s) < LS_DETECT_WARM / 2)
+		(double)s->units * ls_scales_unit(s) < ls_warm_steps(s->step_s) / 2)
 		return false;
 	in_time.sigma = fmax(in_time.sigma, 0);
 	in_time.windows = fmax(in_time.windows, LS_SCALES_TAILS * in_time.apart);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/finding/findings.h"
-#include "collector/engine/finding/judged.h"
 #include "collector/engine/params.h"
 #include "proto/base/mem.h"
 
@@ -254,7 +253,8 @@ ls_findings_present(const struct ls_engine *e, const struct ls_job *j,
 	f->last_step = step;
 	f->estimate = j->detect.mode;
 	f->steps_seen = step >= f->since_step ? step - f->since_step + 1 : 0;
-	f->workers = (uint32_t)ls_judged_expected(e, j);
+	/* replay knows no more of who is missing */
+	f->workers = (uint32_t)fmax((double)j->count, j->world);
 	f->workers_used = j->live_count > 0
 		? (uint32_t)ls_job_row(j, j->live_count - 1)->totals.used
 		: 0;

@@ -254,7 +254,7 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		/* what it was like before was learned then */
 		f->born = !f->gradual &&
 			ch->ep.start_step - ch->ep.lasted <= LS_DETECT_SKIP +
-					LS_DETECT_WARM +
+					ls_warm_steps(j->detect.step_s) +
 					(who.net ? 0
 						 : j->detect.worker[who.at].first_step);
 	}

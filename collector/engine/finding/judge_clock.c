@@ -110,14 +110,14 @@ ls_judge_order(const struct ls_engine *e, const struct ls_job *j,
 }
 
 bool
-ls_judge_is_apart(const struct ls_engine *e, struct ls_job *j, const struct ls_row *row,
-	const struct ls_blame_step *totals)
+ls_judge_is_apart(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_row *row, const struct ls_blame_step *totals)
 {
 	size_t n = row->cell_count < j->count ? row->cell_count : j->count;
 	double err_s = 0;
 
 	/* as almost always */
-	if (j->replica.on || !(totals->spread_s > LS_APART_STEPS * totals->duration_s))
+	if (j->replica.on || !ls_blame_is_apart(row->cells, n, totals, 0))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		double one_s = e->workers[j->slots[i]].clock_err_s;
@@ -127,5 +127,5 @@ ls_judge_is_apart(const struct ls_engine *e, struct ls_job *j, const struct ls_r
 		if (row->cells[i].present && one_s > err_s)
 			err_s = one_s;
 	}
-	return ls_blame_is_apart(&j->room, row->cells, n, totals, err_s);
+	return ls_blame_is_apart(row->cells, n, totals, err_s);
 }

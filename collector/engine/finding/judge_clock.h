@@ -33,7 +33,7 @@ void ls_judge_order(const struct ls_engine *e, const struct ls_job *j,
 
 /* Were the workers of this row surely not in it at one time (blame.h)? Told only if all
  * clocks are known. */
-bool ls_judge_is_apart(const struct ls_engine *e, struct ls_job *j,
+bool ls_judge_is_apart(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_row *row, const struct ls_blame_step *totals);
 
 #endif

@@ -208,7 +208,7 @@ ls_judge_life(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 	}
 }
 
-/* Steps without a record before a row; of a replica, its own. */
+/* Steps without a record before a row; of a replica, its own, which another process counts anew. */
 static void
 judge_life_skip(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_row *row, uint64_t due, struct ls_finding *f)
@@ -216,13 +216,20 @@ judge_life_skip(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w =
 		f->replica ? ls_job_worker(e, j, &f->who) : NULL;
 
-	if (f->replica != j->replica.on || row->step <= due)
+	uint64_t own, last;
+
+	if (f->replica != j->replica.on)
 		return;
 	if (!f->replica)
-		ls_findings_skip(f, due, row->step);
-	else if (w != NULL && w->slot < row->cell_count && row->cells[w->slot].present)
-		ls_findings_skip(f, ls_replica_step(j, w->slot) + 1,
-			row->cells[w->slot].own_step);
+		return ls_findings_skip(f, due, row->step);
+	if (w == NULL || w->slot >= row->cell_count || !row->cells[w->slot].present)
+		return;
+	own = row->cells[w->slot].own_step;
+	last = ls_replica_step(j, w->slot);
+	if (own < last)
+		f->accounted_step = own > 0 ? own - 1 : 0;
+	else if (row->step > due)
+		ls_findings_skip(f, last + 1, own);
 }
 
 void
@@ -231,7 +238,9 @@ ls_judge_life_row(struct ls_engine *e, const struct ls_job *j, const struct ls_r
 	uint64_t due = j->live_count > 0 ? ls_job_due(j, j->live_count) : 1;
 	bool first = j->detect.judged == 0;
 
-	for (size_t i = 0; i < e->finding_count && (first || row->step > due); i++) {
+	for (size_t i = 0;
+		i < e->finding_count && (first || j->replica.on || row->step > due);
+		i++) {
 		struct ls_finding *f = &e->findings[i];
 
 		if (strcmp(f->who.job, j->name) != 0)

@@ -336,23 +336,6 @@ roster_find(const struct ls_engine *e, const struct ls_job *j,
 	return w;
 }
 
-/* A place for a worker: one given up, else a new one. */
-static int
-roster_worker_place(struct ls_engine *e, uint32_t *ret_position)
-{
-	if (e->free_worker != LS_INDEX_NONE) {
-		*ret_position = e->free_worker;
-		e->free_worker = e->workers[e->free_worker].slot;
-		return 0;
-	}
-	if (ls_mem_grow((void **)&e->workers, e->worker_count, &e->worker_capacity,
-		    sizeof(*e->workers)) != 0)
-		return -ENOMEM;
-	e->workers[e->worker_count].generation = 0;
-	*ret_position = (uint32_t)e->worker_count++;
-	return 0;
-}
-
 /* Makes room for one more worker of a job, wherever there is a number for each. */
 static int
 roster_reserve(struct ls_job *j, uint32_t slot, const struct ls_worker_info *info)
@@ -375,7 +358,8 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 	int64_t now_us, struct ls_engine_worker **ret_worker)
 {
 	struct ls_engine_worker *w;
-	uint32_t host, position, slot = (uint32_t)j->count;
+	uint32_t host, slot = (uint32_t)j->count;
+	bool fresh = e->free_worker == LS_INDEX_NONE; /* else a place given up */
 	int rc = ls_engine_host(e, info->host, now_us, &host);
 
 	if (rc == 0 &&
@@ -383,13 +367,20 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 		rc = -LS_ELIMIT;
 	if (rc == 0)
 		rc = roster_reserve(j, slot, info);
+	if (rc == 0 && fresh)
+		rc = ls_mem_grow((void **)&e->workers, e->worker_count,
+			&e->worker_capacity, sizeof(*e->workers));
 	if (rc == 0)
-		rc = roster_worker_place(e, &position);
+		rc = ls_index_put(&j->rank_index,
+			ls_index_hash_number((uint64_t)info->rank), slot);
 	if (rc != 0)
 		return rc;
-	w = &e->workers[position];
+	j->slots[slot] = fresh ? (uint32_t)e->worker_count++ : e->free_worker;
+	w = &e->workers[j->slots[slot]];
+	if (!fresh)
+		e->free_worker = w->slot; /* the next one */
 	*w = (struct ls_engine_worker){ .info = *info,
-		.generation = w->generation,
+		.generation = fresh ? 0 : w->generation,
 		.job = (uint32_t)(j - e->jobs),
 		.host = host,
 		.slot = slot,
@@ -397,15 +388,6 @@ roster_add(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *i
 		.seen_us = now_us,
 		.clock_err_s = NAN };
 	w->info.attempt = j->attempt;
-	rc = ls_index_put(&j->rank_index, ls_index_hash_number((uint64_t)info->rank),
-		slot);
-	if (rc != 0) {
-		w->current = false;
-		w->slot = e->free_worker;
-		e->free_worker = position;
-		return rc;
-	}
-	j->slots[slot] = position;
 	j->count++;
 	e->hosts[host].workers++;
 	e->unheard++;

@@ -309,26 +309,33 @@ ls_steps_overdue(const struct ls_row *row, double median_step_s, int64_t now_us)
 		(int64_t)fmax(LS_STEPS_WAIT_US, 3e6 * median_step_s);
 }
 
-void
-ls_steps_drop_oldest(struct ls_steps *s)
+/* Takes a row out of the open ones. */
+static struct ls_row
+steps_out(struct ls_steps *s, size_t at)
 {
-	uint64_t next = s->next;
 	struct ls_row row;
 
-	ls_steps_take_oldest(s, &row);
+	LS_ASSERT(at < s->count);
+	row = s->rows[at];
+	s->count--;
+	memmove(&s->rows[at], &s->rows[at + 1],
+		(s->count - at) * sizeof(*s->rows)); /* almost always few */
+	return row;
+}
+
+void
+ls_steps_drop(struct ls_steps *s, size_t at)
+{
+	struct ls_row row = steps_out(s, at);
+
 	ls_steps_give_back(s, &row);
-	s->next = next;
 }
 
 void
 ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row)
 {
-	LS_ASSERT(s->count > 0);
-	*ret_row = s->rows[0];
+	*ret_row = steps_out(s, 0);
 	s->next = ret_row->step + 1;
-	s->count--;
-	memmove(s->rows, s->rows + 1,
-		s->count * sizeof(*s->rows)); /* almost always few */
 }
 
 void

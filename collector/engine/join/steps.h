@@ -119,8 +119,8 @@ bool ls_steps_overdue(const struct ls_row *row, double median_step_s, int64_t no
 /* Takes the oldest row out; *ret_row is the caller's from now on: to give back. */
 void ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row);
 
-/* Forgets it, as if there had been none. */
-void ls_steps_drop_oldest(struct ls_steps *s);
+/* Forgets an open row, 0 the oldest, as if there had been none. */
+void ls_steps_drop(struct ls_steps *s, size_t at);
 
 /* Takes the cells of a row that was taken out for the next row: those of thousands of workers
  * take long to allocate, each step. *row is empty afterwards. */

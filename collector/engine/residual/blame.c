@@ -129,7 +129,6 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 	struct ls_stats_best arrival[2] = { { -INFINITY, SIZE_MAX },
 		{ -INFINITY, SIZE_MAX } };
 	double joined = -INFINITY, least = INFINITY, sum = 0;
-	int64_t begun_first_us = INT64_MAX, begun_last_us = INT64_MIN;
 
 	*step = (struct ls_blame_step){ .net = { NAN, NAN, NAN },
 		.wait_min_s = NAN,
@@ -145,10 +144,6 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 		room->a[used++] = (double)c->duration_s;
 		sum += (double)c->duration_s;
 		room->d[used - 1] = (double)c->begin_us;
-		begun_first_us =
-			c->begin_us < begun_first_us ? c->begin_us : begun_first_us;
-		begun_last_us =
-			c->begin_us > begun_last_us ? c->begin_us : begun_last_us;
 		if (c->has_wait) {
 			room->b[waits++] = (double)c->wait_s;
 			if (!((double)c->wait_s >= step->wait_min_s))
@@ -165,8 +160,6 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 	}
 	step->used = used;
 	step->mean_s = used == 0 ? NAN : sum / (double)used;
-	step->spread_s =
-		used == 0 ? 0 : (double)(begun_last_us - begun_first_us) * 1e-6;
 	step->begin_us = ls_stats_median(room->d, used);
 	step->duration_s = ls_stats_median(room->a, used);
 	step->wait_median_s = ls_stats_median(room->b, waits);
@@ -238,20 +231,16 @@ ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, size_t n
 }
 
 bool
-ls_blame_is_apart(struct ls_blame_room *room, const struct ls_cell *cells, size_t n,
+ls_blame_is_apart(const struct ls_cell *cells, size_t n,
 	const struct ls_blame_step *step, double err_s)
 {
 	double limit_s =
-		       LS_APART_STEPS * step->duration_s + LS_SIGMAS * M_SQRT2 * err_s,
-	       centre_us;
-	size_t used = 0, away = 0;
+		LS_APART_STEPS * step->duration_s + LS_SIGMAS * M_SQRT2 * err_s;
+	size_t away = 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (cells[i].present)
-			room->a[used++] = (double)cells[i].begin_us;
-	centre_us = ls_stats_median(room->a, used);
-	for (size_t i = 0; i < n; i++)
 		away += cells[i].present &&
-			fabs((double)cells[i].begin_us - centre_us) * 1e-6 > limit_s;
-	return step->spread_s > limit_s && 2 * away >= used;
+			fabs((double)cells[i].begin_us - step->begin_us) * 1e-6 >
+				limit_s;
+	return away > 0 && 2 * away >= step->used;
 }

@@ -95,7 +95,6 @@ struct ls_blame_step {
 	double mean_s;
 	struct ls_blame_net net; /* of all workers */
 	double wait_min_s, wait_median_s; /* in all barriers */
-	double spread_s; /* from the first that began it to the last */
 	/* slot of the last to arrive; SIZE_MAX = not known, or not surely */
 	size_t last;
 	size_t second; /* of the one before it; likewise */
@@ -162,7 +161,7 @@ void ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, siz
  * (its median), surely, as clocks are known to err_s? Then they are each in a step of
  * its own that has the same number, and no wait of one is about another.
  */
-bool ls_blame_is_apart(struct ls_blame_room *room, const struct ls_cell *cells,
-	size_t n, const struct ls_blame_step *step, double err_s);
+bool ls_blame_is_apart(const struct ls_cell *cells, size_t n,
+	const struct ls_blame_step *step, double err_s);
 
 #endif

@@ -115,7 +115,7 @@ replica_waits(const struct ls_cell *c)
 	return c->has_wait;
 }
 
-/* Everything that was learned was of steps of another kind. */
+/* Everything that was learned was of steps of another kind, and what was told of them holds as after another attempt. */
 static void
 replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 {
@@ -125,6 +125,8 @@ replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 	while (step_s > (double)(1u << r.width_log2) &&
 		r.width_log2 < LS_WINDOW_LOG2_MAX)
 		r.width_log2++;
+	if (j->detect.ready)
+		ls_findings_clear_job(e, j, LS_REASON_ATTEMPT_ENDED, now_us);
 	ls_job_relearn(j);
 	ls_job_drop_rows(j);
 	ls_replica_fini(&j->replica);

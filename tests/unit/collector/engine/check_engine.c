@@ -33,15 +33,16 @@ LS_TEST(steps, first_step_waits_for_the_whole_world)
 	fake_job_free(job);
 }
 
-/* One worker says a number that cannot be: nobody else is late by that. */
-LS_TEST(steps, a_step_far_ahead_of_all_others_closes_nothing)
+/* One worker says a number that is not due: nobody else is late by that. */
+static void
+say_far(uint64_t ahead)
 {
 	struct fake_job *job = fake_job_new(4);
 	struct ls_record far;
 
 	fake_job_run(job, 100);
 	far = job->workers[1].record;
-	far.step = 1ull << 50;
+	far.step += ahead;
 	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[1].handle, &far,
 				 job->now_us),
 		0);
@@ -53,6 +54,7 @@ LS_TEST(steps, a_step_far_ahead_of_all_others_closes_nothing)
 	ck_assert_uint_eq(job->used_last, 4);
 	ck_assert_uint_eq(fake_job_stats(job).late, 1); /* that one */
 	/* and its next is waited for */
+	far.step = job->workers[1].record.step + ahead;
 	ck_assert_int_eq(ls_engine_record(job->engine, job->workers[1].handle, &far,
 				 job->now_us),
 		0);
@@ -66,6 +68,107 @@ LS_TEST(steps, a_step_far_ahead_of_all_others_closes_nothing)
 		ls_engine_advance(job->engine, job->now_us);
 	}
 	ck_assert_uint_eq(job->closed, 151);
+	fake_job_free(job);
+}
+
+LS_TEST(steps, a_number_that_is_not_due_closes_nothing)
+{
+	say_far(60);
+	say_far(5000);
+	say_far(1ull << 50);
+}
+
+/* More of them than rows may be open: nobody's step closes short for them. */
+LS_TEST(steps, a_flood_of_numbers_that_are_not_due_closes_nothing)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_record far;
+
+	fake_job_run(job, 100);
+	fake_job_make(job);
+	for (size_t i = 0; i < 4; i++) {
+		ck_assert_int_eq(ls_engine_record(job->engine, job->workers[i].handle,
+					 &job->workers[i].record, job->now_us),
+			0);
+		far = job->workers[1].record;
+		far.step += 1000000;
+		for (; i == 1 && far.step <= 1000000 + 100 + 2 * LS_OPEN_STEPS_MAX;
+			far.step++)
+			ls_ignore(ls_engine_record(job->engine, job->workers[1].handle,
+				&far, job->now_us));
+	}
+	ck_assert_uint_eq(job->closed, 101);
+	ck_assert_uint_eq(job->used_last, 4);
+	fake_job_run(job, 50);
+	ck_assert_uint_eq(job->closed, 151);
+	ck_assert_uint_eq(job->used_last, 4);
+	fake_job_free(job);
+}
+
+/* A rank is on another host, and nobody told that it ended on the first: it is there. */
+LS_TEST(steps, a_rank_that_moved_is_not_missing)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_worker_info info = { .rank = 3, .world = 4 };
+
+	fake_job_run(job, 20);
+	(void)snprintf(info.job, sizeof(info.job), "%s", job->name);
+	(void)snprintf(info.host, sizeof(info.host), "h9");
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us,
+				 &job->workers[3].handle),
+		0);
+	fake_job_run(job, 20);
+	ck_assert_uint_eq(job->used_last, 4);
+	ck_assert_uint_eq(job->missing_last, 0);
+	fake_job_free(job);
+}
+
+/* A program before the job has its environment, and ends well before the other processes are there: that is not the end of the job. */
+LS_TEST(steps, a_first_process_that_ends_ends_no_job)
+{
+	struct fake_job *job = fake_job_new(8);
+	struct ls_worker_info info = { .rank = 0, .world = 8, .attempt = 1 };
+	json_t *f;
+	uint32_t handle;
+
+	fake_job_run(job, 150);
+	job->workers[3].slow = 1.2;
+	fake_job_run(job, 50);
+	for (size_t i = 0; i < job->count; i++)
+		ls_engine_end(job->engine, job->workers[i].handle, LS_END_CRASHED,
+			job->now_us);
+	(void)snprintf(info.job, sizeof(info.job), "%s", job->name);
+	(void)snprintf(info.host, sizeof(info.host), "h0");
+	ck_assert_int_eq(ls_engine_worker(job->engine, &info, job->now_us + 1, &handle),
+		0);
+	ls_engine_end(job->engine, handle, LS_END_ENDED, job->now_us + 2);
+	f = fake_job_finding(job, 0);
+	ck_assert_str_eq(json_string_value(json_object_get(f, "status")), "open");
+	json_decref(f);
+	fake_job_free(job);
+}
+
+/* Half of the workers say nothing any more, and the others go on, by numbers that are not due: that is believed in the end. */
+LS_TEST(steps, numbers_that_nobody_else_says_are_believed_in_the_end)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_record r;
+
+	fake_job_run(job, 100);
+	for (unsigned i = 1; job->closed == 100 && i < 200; i++) {
+		for (size_t w = 0; w < 2; w++) {
+			r = job->workers[w].record;
+			r.step += i * 10000;
+			ck_assert_int_eq(ls_engine_record(job->engine,
+						 job->workers[w].handle, &r,
+						 job->now_us),
+				0);
+		}
+		job->now_us += 3000000;
+		ls_engine_advance(job->engine, job->now_us);
+	}
+	ck_assert_uint_eq(job->closed, 101);
+	ck_assert_uint_eq(job->used_last, 2);
 	fake_job_free(job);
 }
 

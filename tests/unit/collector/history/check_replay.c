@@ -632,6 +632,47 @@ LS_TEST(runs, steps_are_judged_at_the_time_of_their_closing)
 	drop(&l);
 }
 
+/* Its processes begin again, under the same number of the attempt: each step closes twice, and each run has its own records. */
+LS_TEST(runs, a_run_that_counts_anew_has_its_own_closings)
+{
+	struct fake_job *job = fake_job_on(NULL, "train", 4);
+	struct lines l = { 0 };
+	char text[1024], *result;
+
+	for (size_t step = 0; step < 400; step++) {
+		if (step == 200) {
+			job->step = 0;
+			job->now_us += 100000000;
+		}
+		job->workers[2].slow = step >= 300 ? 1.2 : 1;
+		fake_job_make(job);
+		for (size_t i = 0; i < 4; i++) {
+			(void)fake_job_line(job, i, text, sizeof(text));
+			add(&l, text);
+			(void)snprintf(text, sizeof(text),
+				"{\"type\":\"end\",\"job\":\"train\",\"attempt\":0,\"host\":\"h%zu\","
+				"\"rank\":%zu,\"t\":%.6f,\"how\":\"crashed\"}\n",
+				i, i, (double)job->now_us * 1e-6 + 9);
+			if (step % 200 == 199)
+				add(&l, text);
+		}
+		(void)snprintf(text, sizeof(text),
+			"{\"type\":\"close\",\"job\":\"train\",\"attempt\":0,\"step\":%zu,"
+			"\"t\":%.6f,\"expected\":4,\"used\":4,\"missing\":[]}\n",
+			step % 200, (double)job->now_us * 1e-6 + 0.5);
+		add(&l, text);
+	}
+	result = replay_lines(&l);
+	ck_assert_str_eq(told.all, "");
+	ck_assert_uint_eq(stats.records, 1600);
+	ck_assert_ptr_nonnull(
+		strstr(result, "\"first_detected_at\":\"2023-11-14T22:15:"));
+	ck_assert_ptr_nonnull(strstr(result, "\"h2\""));
+	free(result);
+	fake_job_free(job);
+	drop(&l);
+}
+
 LS_TEST(runs, steps_never_closed_are_not_judged)
 {
 	struct lines l = { 0 };

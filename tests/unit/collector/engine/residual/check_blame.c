@@ -198,7 +198,7 @@ LS_TEST_LOOP(all, who_is_apart_waits_for_nobody, 0, 8)
 		cells[i].duration_s = 0.1f;
 	}
 	judge(one_role, 1);
-	ck_assert_int_eq(ls_blame_is_apart(&room, cells, WORKERS, &step, 0.001),
+	ck_assert_int_eq(ls_blame_is_apart(cells, WORKERS, &step, 0.001),
 		rows[_i].apart);
-	ck_assert(!ls_blame_is_apart(&room, cells, WORKERS, &step, 1));
+	ck_assert(!ls_blame_is_apart(cells, WORKERS, &step, 1));
 }
