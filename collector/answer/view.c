@@ -181,7 +181,7 @@ view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 
 	for (size_t slot = 0; slot < j->count && n < LS_RECENT_STEPS && !j->replica.on;
 		slot++) {
-		const struct ls_recent *of = &j->recent->of[slot];
+		const struct ls_recent *of = &j->recent[slot];
 
 		if (of->sum[LS_RECENT_LAST] != 0 && /* of most it is 0 */
 			ls_recent_mean(of, LS_RECENT_LAST) > LS_SHARED &&
@@ -195,7 +195,7 @@ view_suspects(const struct ls_engine *e, const struct ls_job *j, double step_s)
 	for (size_t i = 0; i < n; i++) {
 		const struct ls_worker_info *who =
 			&e->workers[j->slots[list[i].index]].info;
-		const struct ls_recent *of = &j->recent->of[list[i].index];
+		const struct ls_recent *of = &j->recent[list[i].index];
 
 		ls_json_append(&suspects,
 			json_pack("{s:s, s:i, s:o, s:o}", "host", who->host, "rank",
@@ -219,7 +219,6 @@ view_job(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 	int32_t chips = ls_job_chips(e, j);
 	json_t *suspects;
 
-	ls_recent_rows(j);
 	suspects = view_suspects(e, j, step_s);
 	return json_pack(
 		"{s:s, s:s, s:b, s:i, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o, "
@@ -362,7 +361,7 @@ view_worker(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	static const char *const states[] = { "reporting", "silent", "ended",
 		"crashed" };
 	const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
-	const struct ls_recent *of = &j->recent->of[slot];
+	const struct ls_recent *of = &j->recent[slot];
 	json_t *doc = json_pack(
 		"{s:s, s:s, s:s, s:i, s:i, s:s, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, "
 		"s:o, s:o, s:o, s:o, s:o, s:I, s:s}",
@@ -422,7 +421,7 @@ view_hosts_place(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 {
 	const struct ls_engine_worker *w = &e->workers[j->slots[slot]];
 	bool suspicion = ask->sort == LS_VIEW_BY_SUSPICION;
-	double key = view_hosts_key(w, &j->recent->of[slot], ask->sort);
+	double key = view_hosts_key(w, &j->recent[slot], ask->sort);
 
 	if (isnan(key))
 		key = -INFINITY;
@@ -475,7 +474,6 @@ ls_view_hosts(const struct ls_engine *e, const char *job,
 	order = malloc((j->count + 1) * sizeof(*order));
 	if (order == NULL)
 		return -ENOMEM;
-	ls_recent_rows(j);
 	if (ask->after > 0 && ask->after <= j->count)
 		begin = view_hosts_place(e, j, ask->after - 1, ask);
 	for (i = 0; i < j->count; i++) {

@@ -85,10 +85,8 @@ engine_row_complete(const struct ls_engine *e, const struct ls_job *j,
 	uint32_t expected = 0;
 	bool complete = true;
 
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-
-		if (i < row->cell_count && row->cells[i].present) {
+	LS_WORKERS (e, j, w) {
+		if (w->slot < row->cell_count && row->cells[w->slot].present) {
 			expected++;
 			complete &= !j->replica.on || !engine_expects(j, w, row->step);
 		} else if (engine_expects(j, w, row->step)) {
@@ -110,37 +108,31 @@ job_active(const struct ls_engine *e, struct ls_job *j)
 	return j->active;
 }
 
-/* Is the number beyond so many steps from this one on? Rows may be of each k-th. */
+/* Does the number leave out steps, if `from` is the first that may come? Rows may be of each k-th. */
 static bool
-engine_leaps(const struct ls_job *j, uint64_t from, size_t due, uint64_t step)
+engine_leaps(const struct ls_job *j, uint64_t from, uint64_t step)
 {
 	size_t n = j->live_count;
 	uint64_t stride =
 		n == 0 ? 1 : ls_job_due(j, n) - ls_job_row(j, n - 1)->row.step;
 
 	return !j->replica.on && j->steps.next > 0 && step >= from &&
-		step - from >= due * stride;
+		step - from >= stride;
 }
 
-/* Is it of a step that is not due after those before it, and said by half of the workers at most? Then the number is wrong, and closed
- * it would end all steps before it. */
+/* Do half of the workers at most say that they are at this step? Then the others may be at another, which is the right one. */
 static bool
-engine_is_far(const struct ls_engine *e, struct ls_job *j, size_t at)
+engine_is_of_few(const struct ls_engine *e, struct ls_job *j, const struct ls_row *row)
 {
-	const struct ls_row *row = &j->steps.rows[at];
-
-	return engine_leaps(j, j->steps.next, at + 1, row->step) &&
-		2 * row->reported <= job_active(e, j);
+	return !j->replica.on && 2 * row->reported <= job_active(e, j);
 }
 
 /* Counts it for the workers that are not in the row. */
 static void
 engine_miss(struct ls_engine *e, struct ls_job *j, const struct ls_row *row)
 {
-	for (size_t i = 0; i < j->count; i++) {
-		struct ls_engine_worker *w = &e->workers[j->slots[i]];
-
-		if (i < row->cell_count && row->cells[i].present)
+	LS_WORKERS (e, j, w) {
+		if (w->slot < row->cell_count && row->cells[w->slot].present)
 			continue;
 		if (w->missed < LS_LOOK && ++w->missed == LS_LOOK)
 			j->active_known = false;
@@ -255,13 +247,13 @@ engine_drop(struct ls_engine *e, struct ls_job *j, size_t at, int64_t now_us)
 	ls_steps_drop(&j->steps, at);
 }
 
-/* One open row less: one whose number is wrong, else the oldest, although records of it are missing. */
+/* One open row less: the newest, if few are so far, else the oldest, although records of it are missing. */
 static void
 engine_make_room(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
 	size_t newest = j->steps.count - 1;
 
-	if (!j->manual && engine_is_far(e, j, newest))
+	if (!j->manual && engine_is_of_few(e, j, &j->steps.rows[newest]))
 		engine_drop(e, j, newest, now_us);
 	else
 		engine_close_oldest(e, j, now_us);
@@ -301,15 +293,22 @@ engine_close_ready(struct ls_engine *e, struct ls_job *j, bool full, int64_t now
 	bool awaited = full || ls_engine_restarted(e, now_us, LS_SILENT_S);
 
 	while (!j->manual && (row = ls_steps_oldest(&j->steps)) != NULL) {
+		bool few = engine_is_of_few(e, j, row);
+		/* who is ahead of the others waits until they could follow */
+		int64_t since_us = few && j->closed_us > row->first_seen_us
+			? j->closed_us
+			: row->first_seen_us;
+
 		if (full && (j->replica.on || row->reported < job_active(e, j)))
 			return;
 		if (!engine_row_complete(e, j, row, &expected) &&
 			(awaited ||
-				!ls_steps_overdue(row,
+				!ls_steps_overdue(since_us,
 					j->detect.judged > 0 ? j->detect.step_s : NAN,
 					now_us - patience_us)))
 			return;
-		if (engine_is_far(e, j, 0))
+		/* closed, it would end all steps before it */
+		if (few && engine_leaps(j, j->steps.next, row->step))
 			engine_drop(e, j, 0, now_us);
 		else
 			engine_close_oldest(e, j, now_us);
@@ -326,7 +325,7 @@ engine_note_record(struct ls_engine *e, struct ls_job *j, struct ls_engine_worke
 	bool far = w->reported &&
 		engine_leaps(j,
 			j->steps.next > w->last_step ? j->steps.next : w->last_step + 1,
-			1, r->step);
+			r->step);
 
 	if (!w->reported || (r->step > w->last_step && !far) || j->replica.on) {
 		w->last_step = r->step;
@@ -380,8 +379,8 @@ engine_is_again(const struct ls_engine *e, const struct ls_job *j,
 			r->t_begin_ns / 1000 <
 				ls_job_row(j, j->live_count - 1)->row.end_us))
 		return false;
-	for (size_t i = 0; i < j->count; i++)
-		if (engine_is_heard(&e->workers[j->slots[i]]))
+	LS_WORKERS (e, j, one)
+		if (engine_is_heard(one))
 			return false;
 	return true;
 }
@@ -598,6 +597,15 @@ ls_engine_restored(struct ls_engine *e, int64_t now_us)
 	for (size_t i = 0; i < e->job_count; i++)
 		if (e->jobs[i].names_wait)
 			ls_reference_names(e, &e->jobs[i], UINT64_MAX);
+	for (size_t i = 0; i < e->finding_count; i++) {
+		struct ls_finding *f = &e->findings[i];
+		const struct ls_job *j = ls_engine_find_job(e, f->who.job);
+
+		/* what is usual is learned again: until then it was measured before */
+		if (ls_finding_is_open(f) && ls_finding_is_stored(f) &&
+			(j == NULL || !j->detect.ready))
+			ls_ignore(ls_finding_render(f));
+	}
 }
 
 int

@@ -28,7 +28,7 @@
 #include "proto/ring/ring.h"
 
 /* Changes when the same inputs give other findings; each finding names it. */
-#define LS_ENGINE_VERSION "50"
+#define LS_ENGINE_VERSION "51"
 #define LS_NO_WORKER UINT32_MAX
 
 struct ls_engine;
@@ -178,8 +178,8 @@ void ls_engine_advance(struct ls_engine *e, int64_t now_us);
 int ls_engine_manual(struct ls_engine *e, const char *job, bool on) LS_MUSTCHECK;
 
 /*
- * What is usual of each worker: bytes for storage, to be freed; at most 112 for each job and each
- * worker, and 40. -LS_EABSENT: nothing is known of any job yet; -ENOMEM.
+ * What is usual of each worker and host: bytes for storage, to be freed; 120, two times for each job and
+ * worker and four for each host at most, and what an earlier life of the collector kept of others, for a day. -LS_EABSENT: nothing is known of any job yet; -ENOMEM.
  */
 int ls_engine_reference(const struct ls_engine *e, int64_t now_us, void **ret_bytes,
 	size_t *ret_len) LS_MUSTCHECK;

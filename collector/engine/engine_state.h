@@ -48,7 +48,7 @@ enum ls_worker_state {
 /* What was usual of a host in a role, in the newest attempt of a job that taught it. */
 struct ls_past {
 	uint64_t key; /* of the job, the role, and how it was measured */
-	int64_t run_us; /* as of ls_job */
+	int64_t run_us; /* as of ls_job; 0: of an earlier life of the collector */
 	float usual; /* ls_scales_usual, of several workers the most */
 	float excess,
 		below; /* as scales named it; excess 0: it did not, or there are several */
@@ -158,7 +158,7 @@ struct ls_job {
 	struct ls_blame *residuals; /* capacity of them */
 	struct ls_blame_net *slice_nets; /* capacity of them: scratch */
 	uint64_t kept; /* live rows so far; the newest has number kept - 1 */
-	struct ls_recent_table *recent;
+	struct ls_recent *recent; /* by slot */
 	uint64_t closed, shorted, apart, late, gaps;
 	/* Of the present attempt: all that follows is zero when another one begins. */
 	size_t count; /* workers */
@@ -202,7 +202,6 @@ struct ls_engine {
 	struct ls_engine_host *hosts;
 	size_t host_count, host_capacity;
 	struct ls_reference *reference; /* from before a restart (reference.h), */
-	int64_t reference_us; /* when it was kept */
 	size_t reference_count;
 	struct ls_finding *findings; /* in order of opening */
 	size_t finding_count, finding_capacity;
@@ -361,6 +360,21 @@ ls_worker_has_left(const struct ls_job *j, const struct ls_engine_worker *w)
 	return j->world > 0 && j->world == j->world_least && w->info.rank >= j->world &&
 		w->state != LS_WORKER_REPORTING;
 }
+
+/* The worker of the slot after that of w (NULL: of the first one) in the present attempt; NULL behind the last. */
+static inline struct ls_engine_worker *
+ls_job_next(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_engine_worker *w)
+{
+	size_t slot = w == NULL ? 0 : (size_t)w->slot + 1;
+
+	return slot < j->count ? &e->workers[j->slots[slot]] : NULL;
+}
+
+/* Each worker of the job's present attempt, by slot: w->slot. */
+#define LS_WORKERS(e, j, w)                                                   \
+	for (struct ls_engine_worker *w = ls_job_next(e, j, NULL); w != NULL; \
+		w = ls_job_next(e, j, w))
 
 /* How many workers of the job are so. */
 size_t ls_job_workers(const struct ls_engine *e, const struct ls_job *j,

@@ -391,9 +391,9 @@ restore_all(struct restore *r)
 		rc = restore_days(r);
 	if (rc == 0)
 		ls_rings_each(r->core->rings, restore_automatic, r);
-	ls_engine_restored(r->core->engine, r->now_us);
 	if (rc == 0)
 		rc = restore_catch_up(r);
+	ls_engine_restored(r->core->engine, r->now_us);
 	return rc;
 }
 

@@ -27,14 +27,15 @@ TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 BUILD = os.environ.get("LOCKSTEP_BUILD", os.path.join(TOP, "build"))
 STEPS = 400
 SILENT = ("unexplained", "inside_program")
+SCALE = {"drift": 10, "hang": 200}  # an hour, and the time of a step
 WHO = {"RANK": "5", "SLICE": "1", "SLICES": "0+1", "RACK": "1", "SHARD": "1", "STAGE": "1", "ALL": "all"}
 
 
 def faults():
-    """Kinds of faults that have a cause and cost time in every step or at random: name, whom it concerns, cause."""
+    """Kinds of faults that have a cause and cost time: name, whom it concerns, cause."""
     with open(os.path.join(TOP, "deploy/demo/sim/world_faults.def"), encoding="utf-8") as f:
         found = re.findall(r'^SIM_FAULT\(\w+, "(\w+)", (\w+), (\w+), \w+, "(\w+)"', f.read(), re.M)
-    return [(name, who, cause) for name, who, kind, cause in found if kind not in ("HANG", "BENIGN", "NONE")]
+    return [(name, who, cause) for name, who, kind, cause in found if kind not in ("BENIGN", "NONE")]
 
 
 def subject(finding):
@@ -67,7 +68,7 @@ def run(rng, kinds, path):
     """((cause, confidence, right), text) of each cause that is named in one run."""
     name, who, cause = rng.choice(kinds)
     amount, noise = math.exp(rng.uniform(math.log(0.01), math.log(0.4))), math.exp(rng.uniform(math.log(0.001), math.log(0.03)))
-    fault = "%s:%s:%.4f@%d-" % (name, WHO[who], amount * 10 if "drift" in name else amount, STEPS // 2)
+    fault = "%s:%s:%.4f@%d-" % (name, WHO[who], amount * SCALE.get(name.split("_")[-1], 1), STEPS // 2)
     job = ["--hosts", str(rng.choice([8, 16])), "--slices", "2", "--stages", "2" if who == "STAGE" else "1", "--rack-hosts", "4",
            "--shards", "4", "--steps", str(STEPS), "--step", rng.choice(["200ms", "1s", "3s"]), "--noise", "%.5f" % noise,
            "--spread", "%.5f" % rng.uniform(0, 0.03), "--seed", str(rng.randrange(1 << 30)), "--fault", fault]

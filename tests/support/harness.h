@@ -26,6 +26,19 @@
 
 #define LS_TEST_TIMEOUT_S 300
 
+/* So many choices of random numbers; one where a sanitizer makes each of them slow: it looks for wrong accesses, and not for
+ * what errs seldom. */
+#if defined(__SANITIZE_ADDRESS__)
+#define LS_TEST_SEEDS(n) 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LS_TEST_SEEDS(n) 1
+#endif
+#endif
+#ifndef LS_TEST_SEEDS
+#define LS_TEST_SEEDS(n) (n)
+#endif
+
 struct ls_test_case {
 	const char *name;
 	void (*setup)(void); /* before each test, in its process; NULL: nothing */

@@ -41,8 +41,7 @@ hang_count(const struct ls_engine *e, const struct ls_job *j, int64_t now_us)
 		.expected = j->count, .marked_us = INT64_MIN, .step = UINT64_MAX
 	};
 
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+	LS_WORKERS (e, j, w) {
 		enum hang_place place = hang_place_of(w, now_us);
 
 		if (ls_worker_has_left(j, w)) {
@@ -321,7 +320,7 @@ ls_hang_is_row(struct ls_job *j, const struct ls_live_row *r)
 	for (size_t i = 0; i < r->row.cell_count; i++) {
 		const struct ls_cell *c = ls_row_cell(r, i);
 
-		if (c == NULL || n == j->room.capacity)
+		if (c == NULL)
 			continue;
 		own[n++] = (double)c->own_s;
 		masked = fmax(masked, ls_steps_phases_s(c, LS_PHASES_MASKED));

@@ -13,7 +13,9 @@
 #define REFERENCE_ORDER 0x0102030405060708u
 
 struct ls_reference {
-	uint64_t key; /* of a job and its attempt, or of a worker of it */
+	/* of a job and its attempt, of a worker of it, or of a host in a role, whatever attempt */
+	uint64_t key;
+	int64_t t_us; /* when it was kept */
 	double value[LS_REFERENCE_VALUES];
 };
 
@@ -27,6 +29,14 @@ enum reference_at {
 	REFERENCE_WORKER_COUNT
 };
 _Static_assert(REFERENCE_WORKER_COUNT <= LS_REFERENCE_VALUES, "LS_REFERENCE_VALUES");
+
+/* Where those of a host, and of how its job is measured, are. */
+enum reference_past {
+	REFERENCE_PAST_USUAL,
+	REFERENCE_PAST_EXCESS,
+	REFERENCE_PAST_BELOW
+};
+enum reference_shape { REFERENCE_SHAPE_UNIT, REFERENCE_SHAPE_LATE };
 
 /* Before the entries; in the byte order of this machine. */
 struct reference_head {
@@ -74,6 +84,18 @@ reference_worker_key(const struct ls_job *j, const struct ls_engine_worker *w)
 		ls_hash(reference_job_key(j), &w->info.rank, sizeof(w->info.rank));
 
 	return ls_hash(key, w->info.host, strlen(w->info.host));
+}
+
+static uint64_t
+reference_shape_key(const struct ls_job *j)
+{
+	return ls_hash(LS_HASH_START, j->name, strlen(j->name));
+}
+
+static uint64_t
+reference_host_key(const struct ls_engine_host *h, uint64_t past_key)
+{
+	return ls_hash(past_key, h->name, strlen(h->name));
 }
 
 /* Whether a stored value can become what it was: a damaged file says anything. */
@@ -131,49 +153,168 @@ reference_put_worker(const struct ls_job *j, const struct ls_engine_worker *w,
 	v[REFERENCE_NAMED] = j->scales.named[w->slot];
 }
 
+/* By key, the newest first. */
+static int
+reference_compare(const void *a, const void *b)
+{
+	const struct ls_reference *x = a, *y = b;
+
+	return x->key != y->key ? (x->key > y->key) - (x->key < y->key)
+				: (x->t_us < y->t_us) - (x->t_us > y->t_us);
+}
+
+static int
+reference_compare_key(const void *a, const void *b)
+{
+	const struct ls_reference *x = a, *y = b;
+
+	return (x->key > y->key) - (x->key < y->key);
+}
+
+static const struct ls_reference *
+reference_get(const struct ls_engine *e, uint64_t key)
+{
+	return e->reference_count == 0
+		? NULL
+		: bsearch(&(struct ls_reference){ .key = key }, e->reference,
+			  e->reference_count, sizeof(*e->reference),
+			  reference_compare_key);
+}
+
+/* Of what compares: the job, the role, the residual and the unit. */
+static uint64_t
+reference_past_key(const struct ls_job *j, const struct ls_engine_worker *w)
+{
+	uint32_t measured = 2 * j->scales.unit_data + j->scales.late;
+	uint64_t key = ls_hash(LS_HASH_START, j->name, strlen(j->name) + 1);
+
+	key = ls_hash(key, w->info.role, strlen(w->info.role) + 1);
+	return ls_hash(key, &measured, sizeof(measured));
+}
+
+/* What the present attempt teaches of a worker's host; usual NaN: nothing. */
+static struct ls_past
+reference_taught(const struct ls_job *j, const struct ls_engine_worker *w)
+{
+	const struct ls_scales *s = &j->scales;
+
+	return (struct ls_past){ .key = reference_past_key(j, w),
+		.run_us = j->run_us,
+		.usual = (float)ls_scales_usual(s, w->slot),
+		.excess = s->named[w->slot] != 0
+			? (float)ls_scales_said(s, LS_SCALES_EXCESS, w->slot)
+			: 0,
+		.below = (float)ls_scales_said(s, LS_SCALES_BELOW, w->slot) };
+}
+
+/* What was usual of a host. */
+static void
+reference_put_past(const struct ls_engine_host *h, const struct ls_past *past,
+	struct ls_reference *r)
+{
+	r->key = reference_host_key(h, past->key);
+	r->value[REFERENCE_PAST_USUAL] = (double)past->usual;
+	r->value[REFERENCE_PAST_EXCESS] = (double)past->excess;
+	r->value[REFERENCE_PAST_BELOW] = (double)past->below;
+}
+
+/* A job, its workers, and what their hosts would keep if it ended now. */
+static size_t
+reference_put_all(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_reference *r)
+{
+	size_t n = 0;
+
+	reference_put_job(j, &r[n++]);
+	LS_WORKERS (e, j, w) {
+		struct ls_past past = reference_taught(j, w);
+
+		if (j->detect.worker[w->slot].warm == LS_DETECT_WARM)
+			reference_put_worker(j, w, &r[n++]);
+		if (!isnan(past.usual))
+			reference_put_past(&e->hosts[w->host], &past, &r[n++]);
+	}
+	return n;
+}
+
 int
 ls_engine_reference(const struct ls_engine *e, int64_t now_us, void **ret_bytes,
 	size_t *ret_len)
 {
-	struct reference_head *h = calloc(1,
-		sizeof(*h) +
-			(e->job_count + e->worker_count) * sizeof(struct ls_reference));
+	size_t most = 2 * e->job_count + 2 * e->worker_count +
+		LS_HOST_PAST * e->host_count + e->reference_count;
+	struct reference_head *h =
+		calloc(1, sizeof(*h) + most * sizeof(struct ls_reference));
 	struct ls_reference *r;
+	size_t n = 0;
 
 	if (h == NULL)
 		return -ENOMEM;
-	*h = (struct reference_head){
-		.order = REFERENCE_ORDER, .version = reference_version(), .t_us = now_us
-	};
 	r = (struct ls_reference *)(h + 1);
 	for (size_t i = 0; i < e->job_count; i++) {
 		const struct ls_job *j = &e->jobs[i];
 
-		if (!j->detect.ready || j->replica.on || j->attempt < 0)
-			continue; /* replicas are compared at equal load, and learn soon */
-		reference_put_job(j, &r[h->count++]);
-		for (size_t k = 0; k < j->count; k++)
-			if (j->detect.worker[k].warm == LS_DETECT_WARM)
-				reference_put_worker(j, &e->workers[j->slots[k]],
-					&r[h->count++]);
+		if (j->scales.unit_data > 0) {
+			r[n].key = reference_shape_key(j);
+			r[n].value[REFERENCE_SHAPE_UNIT] = j->scales.unit_data;
+			r[n++].value[REFERENCE_SHAPE_LATE] = j->scales.late;
+		}
+		/* replicas are compared at equal load, and learn soon */
+		if (j->detect.ready && !j->replica.on && j->attempt >= 0)
+			n += reference_put_all(e, j, &r[n]);
 	}
-	if (h->count == 0) {
+	for (size_t i = 0; i < n; i++)
+		r[i].t_us = now_us;
+	/* older: what hosts know of attempts before, and of whom this life of the collector has not heard */
+	for (size_t i = 0; i < LS_HOST_PAST * e->host_count; i++) {
+		const struct ls_engine_host *host = &e->hosts[i / LS_HOST_PAST];
+		const struct ls_past *past = &host->past[i % LS_HOST_PAST];
+
+		if (past->key == 0)
+			continue;
+		r[n].t_us = now_us - 1;
+		reference_put_past(host, past, &r[n++]);
+	}
+	for (size_t i = 0; i < e->reference_count; i++)
+		if (now_us - e->reference[i].t_us < LS_ENGINE_US(LS_REOPEN_S))
+			r[n++] = e->reference[i];
+	if (n == 0) {
 		free(h);
 		return -LS_EABSENT;
 	}
-	*ret_len = sizeof(*h) + h->count * sizeof(*r);
+	*h = (struct reference_head){ .order = REFERENCE_ORDER,
+		.version = reference_version(),
+		.t_us = now_us,
+		.count = n };
+	*ret_len = sizeof(*h) + n * sizeof(*r);
 	h->sum = reference_sum(h, *ret_len);
 	*ret_bytes = h;
 	return 0;
 }
 
-static int
-reference_compare(const void *a, const void *b)
+/* Sorts them and drops what is older. Workers of one host in a role become one: what is usual of it is the most, and none of them is
+ * named. */
+static size_t
+reference_sort(struct ls_reference *r, size_t n)
 {
-	uint64_t x = ((const struct ls_reference *)a)->key;
-	uint64_t y = ((const struct ls_reference *)b)->key;
+	size_t kept = 0;
 
-	return (x > y) - (x < y);
+	qsort(r, n, sizeof(*r), reference_compare);
+	for (size_t i = 0; i < n; i++) {
+		struct ls_reference *last = kept > 0 ? &r[kept - 1] : NULL;
+
+		if (r[i].t_us < 0)
+			continue; /* no time */
+		if (last == NULL || last->key != r[i].key) {
+			r[kept++] = r[i];
+		} else if (last->t_us == r[i].t_us) {
+			last->value[REFERENCE_PAST_USUAL] =
+				fmax(last->value[REFERENCE_PAST_USUAL],
+					r[i].value[REFERENCE_PAST_USUAL]);
+			last->value[REFERENCE_PAST_EXCESS] = 0;
+		}
+	}
+	return kept;
 }
 
 int
@@ -198,11 +339,9 @@ ls_engine_reference_load(struct ls_engine *e, const void *bytes, size_t len,
 	if (r == NULL)
 		return -ENOMEM;
 	memcpy(r, (const char *)bytes + sizeof(h), len - sizeof(h));
-	qsort(r, h.count, sizeof(*r), reference_compare);
 	free(e->reference);
 	e->reference = r;
-	e->reference_count = h.count;
-	e->reference_us = h.t_us;
+	e->reference_count = reference_sort(r, h.count);
 	return 0;
 }
 
@@ -210,24 +349,9 @@ ls_engine_reference_load(struct ls_engine *e, const void *bytes, size_t len,
 static const double *
 reference_find(const struct ls_engine *e, const struct ls_job *j, uint64_t key)
 {
-	const struct ls_reference *r =
-		e->reference_count == 0 || (j->again && j->run_us > e->reference_us)
-		? NULL
-		: bsearch(&(struct ls_reference){ .key = key }, e->reference,
-			  e->reference_count, sizeof(*r), reference_compare);
+	const struct ls_reference *r = reference_get(e, key);
 
-	return r == NULL ? NULL : r->value;
-}
-
-/* Of what compares: the job, the role, the residual and the unit. */
-static uint64_t
-reference_past_key(const struct ls_job *j, const struct ls_engine_worker *w)
-{
-	uint32_t measured = 2 * j->scales.unit_data + j->scales.late;
-	uint64_t key = ls_hash(LS_HASH_START, j->name, strlen(j->name) + 1);
-
-	key = ls_hash(key, w->info.role, strlen(w->info.role) + 1);
-	return ls_hash(key, &measured, sizeof(measured));
+	return r == NULL || (j->again && j->run_us > r->t_us) ? NULL : r->value;
 }
 
 /* Where this key is, or the oldest one. */
@@ -241,21 +365,40 @@ reference_past_at(const struct ls_engine_host *h, uint64_t key)
 	return at;
 }
 
+/* What was usual of a host in earlier attempts, of this life or the one before; usual NaN: nothing is known. */
+static struct ls_past
+reference_past(const struct ls_engine *e, const struct ls_engine_host *h, uint64_t key)
+{
+	const struct ls_past *past = &h->past[reference_past_at(h, key)];
+	const struct ls_reference *r = reference_get(e, reference_host_key(h, key));
+
+	if (past->key == key)
+		return *past;
+	if (r == NULL)
+		return (struct ls_past){ .usual = NAN };
+	return (struct ls_past){ .usual = (float)r->value[REFERENCE_PAST_USUAL],
+		.excess = (float)r->value[REFERENCE_PAST_EXCESS],
+		.below = (float)r->value[REFERENCE_PAST_BELOW] };
+}
+
+void
+ls_reference_shape(const struct ls_engine *e, struct ls_job *j)
+{
+	const struct ls_reference *r = reference_get(e, reference_shape_key(j));
+
+	if (r == NULL || !reference_fits(r->value[REFERENCE_SHAPE_UNIT], UINT32_MAX))
+		return;
+	j->scales.unit_data = (uint32_t)r->value[REFERENCE_SHAPE_UNIT];
+	j->scales.late = r->value[REFERENCE_SHAPE_LATE] > 0;
+}
+
 void
 ls_reference_keep(struct ls_engine *e, const struct ls_job *j)
 {
 	/* nothing is known of the processes that may have come since all ended */
 	for (size_t i = 0; i < j->count && j->detect.judged > 0; i++) {
 		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-		bool named = j->scales.named[i] != 0;
-		struct ls_past is = { .key = reference_past_key(j, w),
-			.run_us = j->run_us,
-			.usual = (float)ls_scales_usual(&j->scales, i),
-			.excess = named
-				? (float)ls_scales_said(&j->scales, LS_SCALES_EXCESS, i)
-				: 0,
-			.below =
-				(float)ls_scales_said(&j->scales, LS_SCALES_BELOW, i) };
+		struct ls_past is = reference_taught(j, w);
 		struct ls_past *past = e->hosts[w->host].past;
 		size_t at = reference_past_at(&e->hosts[w->host], is.key);
 
@@ -277,17 +420,14 @@ ls_reference_worker(const struct ls_engine *e, struct ls_job *j,
 	const double *v = reference_find(e, j, reference_worker_key(j, w));
 	struct ls_detect_worker *of = &j->detect.worker[w->slot];
 	uint64_t key = reference_past_key(j, w);
-	const struct ls_engine_host *h = &e->hosts[w->host];
-	const struct ls_past *past = &h->past[reference_past_at(h, key)];
+	struct ls_past past = reference_past(e, &e->hosts[w->host], key);
 	bool fits = v != NULL && reference_worker_fits(v);
 
 	ls_scales_carry(&j->scales, w->slot,
-		fits			   ? v[REFERENCE_CARRIED]
-			: past->key == key ? (double)past->usual
-					   : NAN);
-	if (past->key == key && past->run_us != j->run_us && past->excess > 0)
+		fits ? v[REFERENCE_CARRIED] : (double)past.usual);
+	if (!fits && past.run_us != j->run_us && past.excess > 0)
 		ls_scales_restore(&j->scales, w->slot, LS_SCALES_BORN,
-			(double)past->excess, (double)past->usual, (double)past->below);
+			(double)past.excess, (double)past.usual, (double)past.below);
 	if (!fits || !j->detect.ready)
 		return;
 #define LS_REFERENCE_WORKER(member, type, most) \
@@ -307,8 +447,8 @@ ls_reference_job(const struct ls_engine *e, struct ls_job *j, uint64_t step)
 #include "collector/engine/detect/reference.def"
 	j->detect.ready = j->names_wait = true;
 	j->scales.late = j->detect.mode == LS_MODE_LATENESS;
-	for (size_t i = 0; i < j->count; i++)
-		ls_reference_worker(e, j, &e->workers[j->slots[i]]);
+	LS_WORKERS (e, j, w)
+		ls_reference_worker(e, j, w);
 }
 
 void
@@ -317,13 +457,14 @@ ls_reference_names(const struct ls_engine *e, struct ls_job *j, uint64_t step)
 	if (step <= j->detect.taught_step)
 		return;
 	j->names_wait = false;
-	for (size_t i = 0; i < j->count; i++) {
-		const double *v = reference_find(e, j,
-			reference_worker_key(j, &e->workers[j->slots[i]]));
+	LS_WORKERS (e, j, w) {
+		const double *v = reference_find(e, j, reference_worker_key(j, w));
 
 		if (v != NULL && reference_worker_fits(v) && v[REFERENCE_NAMED] > 0 &&
-			v[REFERENCE_LS_SCALES_EXCESS] > 0 && j->scales.named[i] == 0)
-			ls_scales_restore(&j->scales, i, (unsigned)v[REFERENCE_NAMED],
+			v[REFERENCE_LS_SCALES_EXCESS] > 0 &&
+			j->scales.named[w->slot] == 0)
+			ls_scales_restore(&j->scales, w->slot,
+				(unsigned)v[REFERENCE_NAMED],
 				v[REFERENCE_LS_SCALES_EXCESS],
 				v[REFERENCE_LS_SCALES_USUAL],
 				v[REFERENCE_LS_SCALES_BELOW]);

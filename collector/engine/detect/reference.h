@@ -7,13 +7,12 @@
  *
  * And for the next attempt of a job: what was usual of a host in a role (scales.h), and whether it was named. The host keeps it,
  * whichever rank and slot it gets, and while it is away. It is not told in another role, or where the
- * residual or the unit of scales.h is another. After a restart the collector knows it only of
- * workers whose baselines it had stored.
+ * residual or the unit of scales.h is another. It outlives the collector, too.
  *
  * Owner:   the engine's thread.
  * Units:   those of detect.h.
  * Errors:  none here.
- * Limits:  LS_HOST_PAST jobs and roles of a host are kept. LS_REFERENCE_VALUES and a key, so 112 bytes a worker and a job. Values that no worker can
+ * Limits:  LS_HOST_PAST jobs and roles of a host are kept. 120 bytes a worker, a job, and a host in a role. Values that no worker can
  *          have are as if nothing were kept of it.
  * Source:  derivation: what detect.h has learned of a worker does not depend on who learned it.
  */
@@ -36,6 +35,9 @@ void ls_reference_names(const struct ls_engine *e, struct ls_job *j, uint64_t st
  * earlier attempt. */
 void ls_reference_worker(const struct ls_engine *e, struct ls_job *j,
 	const struct ls_engine_worker *w);
+
+/* How a job was measured before a restart, whatever its attempt: then what was usual of its hosts compares. */
+void ls_reference_shape(const struct ls_engine *e, struct ls_job *j);
 
 /* The workers of an attempt are about to be forgotten: their hosts keep what was usual of them. */
 void ls_reference_keep(struct ls_engine *e, const struct ls_job *j);

@@ -50,9 +50,9 @@ contradictions_twins(const struct ls_engine *e, const struct ls_job *j, json_t *
 static const char *
 contradictions_who(const struct ls_engine *e, const struct ls_job *j, int32_t world)
 {
-	for (size_t i = 0; i < j->count; i++)
-		if (e->workers[j->slots[i]].info.world == world)
-			return e->workers[j->slots[i]].info.host;
+	LS_WORKERS (e, j, w)
+		if (w->info.world == world)
+			return w->info.host;
 	return "";
 }
 

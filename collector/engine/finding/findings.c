@@ -229,8 +229,8 @@ findings_neighbours(const struct ls_engine *e, const struct ls_job *j,
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < j->count; i++)
-		n += e->workers[j->slots[i]].host == w->host;
+	LS_WORKERS (e, j, one)
+		n += one->host == w->host;
 	return n;
 }
 

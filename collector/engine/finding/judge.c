@@ -44,7 +44,7 @@ judge_keep(struct ls_job *j, struct ls_live_row *kept)
 	*slot = *kept;
 	j->live_head = (j->live_head + 1) % LS_LIVE_STEPS;
 	j->kept++;
-	ls_recent_rows(j);
+	ls_recent_add(j);
 }
 
 /* It checkpoints, evaluates or compiles. A step in which most workers do so is not judged. */
@@ -61,7 +61,7 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row)
 {
 	double most = 0;
 
-	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
+	for (size_t i = 0; i < row->cell_count; i++) {
 		const struct ls_detect_worker *w = &j->detect.worker[i];
 		struct ls_cell *c = &row->cells[i];
 
@@ -393,7 +393,7 @@ judge_costs(const struct ls_job *j, const struct ls_row *row,
 		{ -INFINITY, SIZE_MAX } };
 	double healthy = -INFINITY;
 
-	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
+	for (size_t i = 0; i < row->cell_count; i++) {
 		double t = judge_arrival(j, &row->cells[i]); /* NaN is not taken */
 
 		ls_stats_best(last, t, i);
@@ -414,7 +414,7 @@ static void
 judge_blame(const struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	struct ls_blame_step *totals)
 {
-	size_t n = row->cell_count < j->count ? row->cell_count : j->count;
+	size_t n = row->cell_count; /* workers may have come since */
 
 	for (size_t i = j->replica.on ? 0 : n; i < j->count; i++)
 		j->residuals[i] = (struct ls_blame){ NAN, NAN, NAN, NAN, NAN, 0 };

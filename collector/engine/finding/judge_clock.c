@@ -73,7 +73,7 @@ void
 ls_judge_clocks_align(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_row *row)
 {
-	size_t n = row->cell_count < j->count ? row->cell_count : j->count, good;
+	size_t n = row->cell_count, good;
 	double exit_us;
 	bool all;
 
@@ -113,7 +113,7 @@ bool
 ls_judge_is_apart(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_row *row, const struct ls_blame_step *totals)
 {
-	size_t n = row->cell_count < j->count ? row->cell_count : j->count;
+	size_t n = row->cell_count;
 	double err_s = 0;
 
 	/* as almost always */

@@ -40,13 +40,13 @@ judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot,
 	enum ls_group_way way[JUDGE_GROUP_WAYS];
 	size_t parts = 0, found;
 
-	for (size_t i = 0; i < j->count; i++) {
-		bool told = j->detect.worker[i].way != LS_WAY_NONE &&
-			j->detect.worker[i].found != 0 &&
-			!ls_job_same_group(e, j, i, slot);
+	LS_WORKERS (e, j, w) {
+		bool told = j->detect.worker[w->slot].way != LS_WAY_NONE &&
+			j->detect.worker[w->slot].found != 0 &&
+			!ls_job_same_group(e, j, w->slot, slot);
 
-		j->room.a[i] = told ? 0 : excess_s(j, i);
-		j->room.index[i] = e->workers[j->slots[i]].host;
+		j->room.a[w->slot] = told ? 0 : excess_s(j, w->slot);
+		j->room.index[w->slot] = w->host;
 	}
 	for (size_t k = 0; k < JUDGE_GROUP_WAYS; k++) {
 		const struct ls_job_groups *g =
@@ -225,9 +225,7 @@ judge_group_first(const struct ls_engine *e, const struct ls_job *j, size_t slot
 {
 	const struct ls_engine_worker *first = &e->workers[j->slots[slot]];
 
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-
+	LS_WORKERS (e, j, w) {
 		if (w->host == first->host && w->info.rank < first->info.rank)
 			first = w;
 	}

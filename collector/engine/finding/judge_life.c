@@ -135,9 +135,9 @@ judge_life_is_lost(const struct ls_engine *e, const struct ls_job *j,
 	if (one ? ls_job_worker(e, j, &f->who) != NULL
 		: f->comm || f->scope < LS_SCOPE_SLICE || f->way == LS_WAY_STAGE)
 		return false;
-	for (size_t i = 0; i < j->count; i++)
-		if (one ? judge_life_follows(e, j, f, &e->workers[j->slots[i]])
-			: ls_judge_group_has(j, f, i))
+	LS_WORKERS (e, j, w)
+		if (one ? judge_life_follows(e, j, f, w)
+			: ls_judge_group_has(j, f, w->slot))
 			return false;
 	return true;
 }

@@ -95,7 +95,7 @@ ls_judge_stages(struct ls_engine *e, struct ls_job *j, const struct ls_row *row,
 	for (size_t k = 0; k < s->count; k++)
 		was[k] = s->stage[k].channel.level == LS_LEVEL_FINDING;
 	ls_stages_step(s, &j->detect, row->step, row->begin_us, row->cells,
-		row->cell_count < j->count ? row->cell_count : j->count);
+		row->cell_count);
 	for (size_t k = 0; k < s->count; k++)
 		if (was[k] || s->stage[k].channel.level == LS_LEVEL_FINDING)
 			judge_stage_tell(e, j, k, was[k], row->step, now_us);

@@ -32,8 +32,8 @@ ls_judged_workers(const struct ls_engine *e, const struct ls_job *j, bool ended,
 		: ls_row_shown(&ls_job_row(j, j->live_count - 1)->row);
 	size_t n = 0;
 
-	for (size_t i = 0; i < j->count; i++)
-		n += judged_is(j, &e->workers[j->slots[i]], newest, ended, now_us);
+	LS_WORKERS (e, j, w)
+		n += judged_is(j, w, newest, ended, now_us);
 	return n;
 }
 
@@ -42,9 +42,7 @@ ls_judged_expected(const struct ls_engine *e, const struct ls_job *j)
 {
 	size_t n = j->count, replaced = 0;
 
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-
+	LS_WORKERS (e, j, w) {
 		if (ls_worker_has_left(j, w))
 			n--;
 		else

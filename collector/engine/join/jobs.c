@@ -16,8 +16,8 @@ ls_job_workers(const struct ls_engine *e, const struct ls_job *j,
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < j->count; i++)
-		n += are(&e->workers[j->slots[i]]);
+	LS_WORKERS (e, j, w)
+		n += are(w);
 	return n;
 }
 
@@ -26,8 +26,8 @@ ls_job_clock_err_s(const struct ls_engine *e, const struct ls_job *j)
 {
 	double most_s = NAN;
 
-	for (size_t i = 0; i < j->count; i++)
-		most_s = fmax(most_s, e->workers[j->slots[i]].clock_err_s);
+	LS_WORKERS (e, j, w)
+		most_s = fmax(most_s, w->clock_err_s);
 	return most_s;
 }
 
@@ -50,8 +50,8 @@ ls_job_chips(const struct ls_engine *e, const struct ls_job *j)
 {
 	int64_t chips = 0;
 
-	for (size_t i = 0; i < j->count; i++) {
-		int32_t c = e->workers[j->slots[i]].info.chips;
+	LS_WORKERS (e, j, w) {
+		int32_t c = w->info.chips;
 
 		if (c <= 0)
 			return 0;
@@ -66,13 +66,11 @@ ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
 {
 	const struct ls_worker_info *least = NULL;
 
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_worker_info *w = &e->workers[j->slots[i]].info;
-
-		if (w->step_source != LS_STEP_MARKER &&
-			(least == NULL || w->step_confidence < least->step_confidence))
-			least = w;
-	}
+	LS_WORKERS (e, j, w)
+		if (w->info.step_source != LS_STEP_MARKER &&
+			(least == NULL ||
+				w->info.step_confidence < least->step_confidence))
+			least = &w->info;
 	ret_info->step_source = least == NULL ? LS_STEP_MARKER : least->step_source;
 	ret_info->step_confidence = least == NULL ? 0 : least->step_confidence;
 }
@@ -142,9 +140,9 @@ ls_job_hosts(const struct ls_engine *e, const struct ls_job *j, const uint32_t *
 	uint32_t *host = j->room.index;
 	size_t n = 0, once = 0;
 
-	for (size_t i = 0; i < j->count; i++)
-		if (of == NULL || of[i] == group)
-			host[n++] = e->workers[j->slots[i]].host;
+	LS_WORKERS (e, j, w)
+		if (of == NULL || of[w->slot] == group)
+			host[n++] = w->host;
 	ls_job_sort(host, n);
 	for (size_t i = 0; i < n; i++)
 		if (i == 0 || host[i] != host[i - 1])

@@ -27,44 +27,29 @@ recent_row(const struct ls_job *j, const struct ls_live_row *r, int sign)
 {
 	for (size_t slot = 0; slot < j->count; slot++)
 		if (ls_row_cell(r, slot) != NULL)
-			recent_cell(&j->recent->of[slot], ls_row_cell(r, slot),
+			recent_cell(&j->recent[slot], ls_row_cell(r, slot),
 				r->totals.last == SIZE_MAX ? NAN
 							   : r->totals.last == slot,
 				sign);
 }
 
 void
-ls_recent_rows(const struct ls_job *j)
+ls_recent_add(const struct ls_job *j)
 {
-	struct ls_recent_table *t = j->recent;
-	uint64_t oldest = j->kept - j->live_count, first = oldest, n;
-
-	if (t == NULL) /* a job without workers */
-		return;
+	recent_row(j, ls_job_row(j, j->live_count - 1), 1);
 	if (j->live_count > LS_RECENT_STEPS)
-		first = j->kept - LS_RECENT_STEPS;
-	if (t->first < oldest || t->last <= first) { /* nothing of it can be used */
-		memset(t->of, 0, j->capacity * sizeof(t->of[0]));
-		t->first = t->last = first;
-	}
-	for (n = t->first; n < first; n++)
-		recent_row(j, ls_job_row(j, n - oldest), -1);
-	for (n = t->last; n < j->kept; n++)
-		recent_row(j, ls_job_row(j, n - oldest), 1);
-	t->first = first;
-	t->last = j->kept;
+		recent_row(j, ls_job_row(j, j->live_count - 1 - LS_RECENT_STEPS), -1);
 }
 
 void
 ls_recent_forget(const struct ls_job *j)
 {
-	struct ls_recent_table *t = j->recent;
-	uint64_t oldest = j->kept - j->live_count;
-
-	if (t == NULL || t->first != oldest || t->last <= oldest)
+	if (j->live_count > LS_RECENT_STEPS)
 		return;
-	recent_row(j, ls_job_row(j, 0), -1);
-	t->first++;
+	if (j->live_count > 1)
+		recent_row(j, ls_job_row(j, 0), -1);
+	else /* and what was lost in rounding */
+		memset(j->recent, 0, j->capacity * sizeof(*j->recent));
 }
 
 double

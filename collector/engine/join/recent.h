@@ -34,17 +34,10 @@ struct ls_recent {
 	uint32_t steps[LS_RECENT_KINDS];
 };
 
-/* The same of all workers of a job, by slot, over the live rows from number first up to
- * last (not with it). */
-struct ls_recent_table {
-	uint64_t first, last;
-	struct ls_recent of[];
-};
-
 struct ls_job;
 
-/* Brings the sums of a job up to date by the rows that have come and gone. */
-void ls_recent_rows(const struct ls_job *j);
+/* The newest live row is in the sums of its workers from now on, and LS_RECENT_STEPS in all. */
+void ls_recent_add(const struct ls_job *j);
 
 /* The oldest live row goes: out of the sums, if it is in them. */
 void ls_recent_forget(const struct ls_job *j);

@@ -192,6 +192,7 @@ roster_job(struct ls_engine *e, const char *name, int64_t now_us,
 			(uint32_t)(j - e->jobs)) != 0)
 		return -ENOMEM;
 	e->job_count += fresh;
+	ls_reference_shape(e, j);
 	e->stats.jobs++;
 	*ret_job = j;
 	return 0;
@@ -253,17 +254,16 @@ roster_reserve_slot(struct ls_job *j)
 
 	if (j->count < j->capacity)
 		return 0;
-	if (ls_mem_resize((void **)&j->recent, 1,
-		    sizeof(*j->recent) + capacity * sizeof(j->recent->of[0])) != 0)
-		return -ENOMEM;
-	j->recent->first = j->recent->last = 0; /* its sums are made anew */
-	if (ls_mem_resize((void **)&j->slots, capacity, sizeof(*j->slots)) != 0 ||
+	if (ls_mem_resize((void **)&j->recent, capacity, sizeof(*j->recent)) != 0 ||
+		ls_mem_resize((void **)&j->slots, capacity, sizeof(*j->slots)) != 0 ||
 		ls_mem_resize((void **)&j->slice_nets, capacity,
 			sizeof(*j->slice_nets)) != 0 ||
 		ls_mem_resize((void **)&j->residuals, capacity,
 			sizeof(*j->residuals)) != 0 ||
 		ls_blame_reserve(&j->room, capacity) != 0)
 		return -ENOMEM;
+	memset(&j->recent[j->capacity], 0,
+		(capacity - j->capacity) * sizeof(*j->recent));
 	j->grouped = false; /* sorted and start move */
 	for (unsigned i = 0; i < LS_JOB_GROUPS; i++) {
 		struct ls_job_groups *g = &j->groups[i];
@@ -410,8 +410,7 @@ ls_roster_world(const struct ls_engine *e, struct ls_job *j)
 {
 	int32_t most = 0, least = 0;
 
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
+	LS_WORKERS (e, j, w) {
 		int32_t world = w->info.world;
 
 		if (w->state != LS_WORKER_REPORTING || world == 0)
@@ -481,8 +480,8 @@ ls_roster_again(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	j->identity = (struct ls_job_identity){ 0 };
 	j->run_us = now_us;
 	j->again = true;
-	for (size_t i = 0; i < j->count; i++)
-		ls_reference_worker(e, j, &e->workers[j->slots[i]]);
+	LS_WORKERS (e, j, w)
+		ls_reference_worker(e, j, w);
 }
 
 static bool
@@ -518,13 +517,11 @@ roster_may_end(const struct ls_engine *e, struct ls_job *j,
 		return true;
 	if (now_us < j->claim_us + ROSTER_CLAIM_US)
 		return false;
-	for (size_t i = 0; i < j->count; i++) {
-		w = &e->workers[j->slots[i]];
-		if (w->reported && ls_worker_same_owner(&w->info, info))
+	LS_WORKERS (e, j, one)
+		if (one->reported && ls_worker_same_owner(&one->info, info))
 			own++;
-		else if (w->reported)
-			others += w->state == LS_WORKER_REPORTING;
-	}
+		else if (one->reported)
+			others += one->state == LS_WORKER_REPORTING;
 	if (others == 0 || own > (far ? others : 0))
 		return true;
 	j->claim_us = now_us;

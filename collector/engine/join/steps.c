@@ -302,10 +302,10 @@ ls_steps_mostly(const struct ls_row *row, bool (*are)(const struct ls_cell *c))
 }
 
 bool
-ls_steps_overdue(const struct ls_row *row, double median_step_s, int64_t now_us)
+ls_steps_overdue(int64_t since_us, double median_step_s, int64_t now_us)
 {
 	/* a NaN is not taken */
-	return now_us - row->first_seen_us >=
+	return now_us - since_us >=
 		(int64_t)fmax(LS_STEPS_WAIT_US, 3e6 * median_step_s);
 }
 

@@ -3,14 +3,15 @@
  * steps - joins the records of all workers of one attempt into rows, one a global step.
  *
  * A row is closed when every worker that can still report it has done so, or when the
- * time is up (max(2 s, 3 median steps) after its first record). Only closed rows are
- * judged, in order of step.
+ * time is up (max(2 s, 3 median steps) after its first record; what half of them report at
+ * most waits for as long after the step before, so that nobody is ahead of the others and
+ * closes their steps). Only closed rows are judged, in order of step.
  *
  * Owner:   one job of the engine. Pure.
  * Units:   microseconds since the epoch for times, seconds in cells.
  * Errors:  -LS_EDUPLICATE, -LS_ESTALE, -LS_ELIMIT, -ENOMEM.
  * Limits:  LS_OPEN_STEPS_MAX rows, fewer for jobs of many workers (LS_OPEN_CELLS_MAX);
- *          when full, the oldest row is to be closed short (ls_steps_due says so).
+ *          when full, one is to be closed or dropped.
  * Source:  design section 11, "Closing a step".
  */
 #ifndef LS_COLLECTOR_STEPS_H
@@ -113,8 +114,8 @@ int64_t ls_steps_end_us(const struct ls_record *r);
 /* The oldest open row, or NULL. */
 struct ls_row *ls_steps_oldest(struct ls_steps *s);
 
-/* True if the row's time is up at now_us; median_step_s may be NaN. */
-bool ls_steps_overdue(const struct ls_row *row, double median_step_s, int64_t now_us);
+/* True if the time of a row that waits since then is up at now_us; median_step_s may be NaN. */
+bool ls_steps_overdue(int64_t since_us, double median_step_s, int64_t now_us);
 
 /* Takes the oldest row out; *ret_row is the caller's from now on: to give back. */
 void ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row);

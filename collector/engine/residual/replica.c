@@ -41,7 +41,7 @@ ls_replica_put(struct ls_job *j, struct ls_engine_worker *w, const struct ls_rec
 void
 ls_replica_close(const struct ls_engine *e, const struct ls_job *j, struct ls_row *row)
 {
-	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
+	for (size_t i = 0; i < row->cell_count; i++) {
 		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
 		struct ls_cell *c = &row->cells[i];
 
@@ -67,7 +67,7 @@ replica_differ(struct ls_job *j, const struct ls_row *row)
 	double *v = j->room.a, centre;
 	size_t n = 0;
 
-	for (size_t i = 0; i < row->cell_count && i < j->count; i++)
+	for (size_t i = 0; i < row->cell_count; i++)
 		if (row->cells[i].present)
 			v[n++] = (double)row->cells[i].duration_s;
 	centre = ls_stats_median(v, n);
@@ -83,9 +83,9 @@ replica_row_is_apart(const struct ls_engine *e, struct ls_job *j,
 	size_t in = 0;
 	double err_s = 0;
 
-	for (size_t i = 0; i < j->count; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-		const struct ls_cell *c = i < row->cell_count ? &row->cells[i] : NULL;
+	LS_WORKERS (e, j, w) {
+		const struct ls_cell *c =
+			w->slot < row->cell_count ? &row->cells[w->slot] : NULL;
 		int64_t end_us;
 
 		if (c == NULL || !c->present)
@@ -133,9 +133,9 @@ replica_turn(struct ls_engine *e, struct ls_job *j, bool on, int64_t now_us)
 	j->replica = r;
 	j->steps.next = on ? ls_window_at(now_us < 0 ? 0 : now_us, r.width_log2) + 1
 			   : 0; /* windows that begin from now on */
-	for (uint32_t i = 0; i < j->count; i++) {
-		e->workers[j->slots[i]].missed = 0;
-		e->workers[j->slots[i]].window = 0;
+	LS_WORKERS (e, j, w) {
+		w->missed = 0;
+		w->window = 0;
 	}
 	j->active_known = false;
 }
@@ -173,7 +173,7 @@ replica_place_bins(struct ls_job *j, const struct ls_row *row)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < row->cell_count && i < j->count; i++)
+	for (size_t i = 0; i < row->cell_count; i++)
 		if (row->cells[i].present && row->cells[i].work > 0)
 			j->room.a[n++] = (double)row->cells[i].work;
 	if (n < LS_PEERS)
@@ -211,7 +211,7 @@ replica_learn(struct ls_job *j, const struct ls_row *row)
 	struct ls_replica *r = &j->replica;
 	bool halve = ++r->windows % LS_DETECT_ADAPT == 0;
 
-	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
+	for (size_t i = 0; i < row->cell_count; i++) {
 		const struct ls_cell *c = &row->cells[i];
 		int at = c->present ? replica_bin(r, (double)c->work) : -1;
 
@@ -334,7 +334,7 @@ replica_totals(struct ls_job *j, const struct ls_row *row, struct ls_blame_step 
 		.last = SIZE_MAX,
 		.second = SIZE_MAX,
 		.costs = SIZE_MAX };
-	for (size_t i = 0; i < row->cell_count && i < j->count; i++)
+	for (size_t i = 0; i < row->cell_count; i++)
 		if (row->cells[i].present)
 			j->room.a[n++] = (double)row->cells[i].own_s;
 	totals->used = n;
@@ -354,7 +354,7 @@ ls_replica_judge(struct ls_job *j, const struct ls_row *row,
 		replica_place_bins(j, row);
 	if (!r->has_first || !replica_reserve(j))
 		return;
-	for (size_t i = 0; i < row->cell_count && i < j->count; i++) {
+	for (size_t i = 0; i < row->cell_count; i++) {
 		struct ls_cell *c = &row->cells[i];
 
 		if (!c->present)

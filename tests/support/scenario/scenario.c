@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
+#include "tests/support/harness.h"
 #include "tests/support/scenario/scenario_run.h"
 
 #include <math.h>
@@ -232,7 +233,8 @@ choose(const struct scenario *s, const char *at, scenario_found *found, void *ar
 		if (sscanf(values, "%d..%d%n", &from, &to, &len) != 2)
 			choice(*s, names, values, below, found, arg);
 		else
-			for (; from <= to; from++) {
+			for (to = from + LS_TEST_SEEDS(to - from + 1); from < to;
+				from++) {
 				(void)snprintf(number, sizeof(number), "%d", from);
 				choice(*s, names, number, below, found, arg);
 			}

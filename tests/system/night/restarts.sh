@@ -12,7 +12,7 @@ for run in "${runs[@]}"; do
 	note "hosts, faults: $run"
 	rm -rf "${work:?}"/*
 	# shellcheck disable=SC2086  # two words
-	results "$top/tests/system/restarts.py" "$build" "$work" $run "${1:-3}" "${2:-1}"
+	results "$top/tests/system/restarts.py" "$build" "$work" $run "${1:-6}" "${2:-1}"
 	result "$ret_status" "it came to its end: $SECONDS s"
 done
 tap_end

@@ -3,6 +3,7 @@
 
 #include "collector/engine/engine.h"
 #include "collector/answer/view.h"
+#include "collector/engine/params.h"
 #include "tests/support/fake_job.h"
 #include "tests/support/harness.h"
 
@@ -240,7 +241,7 @@ LS_TEST(steps, impossible_records_and_handles_are_refused)
 	fake_job_free(job);
 }
 
-LS_TEST(steps, too_many_open_steps_close_the_oldest)
+LS_TEST(steps, too_many_open_steps_of_few_drop_the_newest)
 {
 	struct fake_job *job = fake_job_new(2);
 
@@ -251,8 +252,48 @@ LS_TEST(steps, too_many_open_steps_close_the_oldest)
 					 &job->workers[0].record, FAKE_START_US),
 			0);
 	}
+	ck_assert_uint_eq(job->closed, 0);
+	ck_assert_uint_eq(fake_job_stats(job).late, 1);
+	fake_job_free(job);
+}
+
+LS_TEST(steps, too_many_open_steps_of_most_close_the_oldest)
+{
+	struct fake_job *job = fake_job_new(3);
+
+	job->workers[2].mute = true;
+	for (size_t i = 0; i <= LS_OPEN_STEPS_MAX; i++) {
+		fake_job_make(job);
+		for (size_t w = 0; w < 2; w++)
+			ck_assert_int_eq(
+				ls_engine_record(job->engine, job->workers[w].handle,
+					&job->workers[w].record, FAKE_START_US),
+				0);
+	}
 	ck_assert_uint_ge(job->closed, 1);
-	ck_assert_uint_eq(job->used_last, 1);
+	ck_assert_uint_eq(job->used_last, 2);
+	fake_job_free(job);
+}
+
+/* One worker says all steps to come: those of the others are judged as if it had not. */
+LS_TEST(steps, who_is_ahead_of_the_others_closes_none_of_their_steps)
+{
+	struct fake_job *job = fake_job_new(4);
+	struct ls_record ahead;
+
+	fake_job_run(job, 100);
+	ahead = job->workers[1].record;
+	for (size_t i = 0; i < 2 * LS_OPEN_STEPS_MAX; i++) {
+		ahead.step++;
+		ls_ignore(ls_engine_record(job->engine, job->workers[1].handle, &ahead,
+			job->now_us));
+	}
+	job->workers[1].mute = true;
+	for (size_t i = 0; i < 100; i++) {
+		fake_job_run(job, 1);
+		ck_assert_uint_ge(job->used_last, 4);
+	}
+	ck_assert_uint_eq(job->closed, 200);
 	fake_job_free(job);
 }
 
@@ -452,10 +493,15 @@ LS_TEST(storage, open_steps_stay_within_the_memory)
 		ck_assert_int_eq(ls_engine_record(job->engine, job->workers[0].handle,
 					 &ahead, job->now_us),
 			0);
+	ck_assert_uint_eq(fake_job_stats(job).steps_closed, 0);
+	ck_assert_uint_ge(fake_job_stats(job).late, ALL - 2);
 	/* closed without the others, until nobody waits for them any more */
+	for (size_t i = 0; i <= LS_LOOK; i++) {
+		job->now_us += 3000000;
+		ls_engine_advance(job->engine, job->now_us);
+	}
 	ck_assert_uint_gt(fake_job_stats(job).steps_short, 0);
-	ck_assert_uint_ge(fake_job_stats(job).steps_closed, ALL);
-	ck_assert_uint_ge(fake_job_stats(job).steps_forgotten, ALL - 2);
+	ck_assert_uint_ge(fake_job_stats(job).steps_closed, ALL - 2);
 	fake_job_free(job);
 }
 

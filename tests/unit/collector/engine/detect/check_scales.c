@@ -244,7 +244,7 @@ steps_to_name(double seen_s)
 {
 	size_t sum = 0;
 
-	for (uint64_t seed = 1; seed <= 3; seed++) {
+	for (uint64_t seed = 1; seed <= LS_TEST_SEEDS(3); seed++) {
 		struct feed *f = feed_new(WORKERS, 0.02, 0);
 		size_t steps = 0;
 
@@ -324,7 +324,7 @@ LS_TEST(all, burst_is_no_slowdown_of_its_window)
 /* Rare bursts on a job that knows itself: most of its windows are quiet. */
 LS_TEST(all, burst_is_not_slow_from_the_start)
 {
-	for (uint64_t seed = 1; seed <= 3; seed++) {
+	for (uint64_t seed = 1; seed <= LS_TEST_SEEDS(3); seed++) {
 		struct feed *f = feed_new(WORKERS, 0.003, 0);
 
 		f->random = seed;
@@ -342,7 +342,7 @@ LS_TEST(all, burst_is_not_slow_from_the_start)
 /* Windows that follow each other vary alike: they tell less than as many independent ones. */
 LS_TEST(all, slow_wander_of_few_workers_names_nobody)
 {
-	for (uint64_t seed = 1; seed <= 40; seed++) {
+	for (uint64_t seed = 1; seed <= LS_TEST_SEEDS(40); seed++) {
 		struct feed *f = feed_new(8, 0.05, 1000);
 
 		f->random = seed;
@@ -355,7 +355,7 @@ LS_TEST(all, slow_wander_of_few_workers_names_nobody)
 /* Each half of the job is another rack: a worker has as many peers like itself as others. */
 LS_TEST(all, racks_that_wander_name_nobody)
 {
-	for (uint64_t seed = 1; seed <= 20; seed++) {
+	for (uint64_t seed = 1; seed <= LS_TEST_SEEDS(10); seed++) {
 		struct feed *f = feed_new(16, 0.03, 200);
 
 		f->random = seed;

@@ -298,7 +298,7 @@ cleared_workers(const struct fake_job *job)
 
 /* A fault of 5 or 15 %, found or not, stands for eight attempts or is gone after the first: nothing is opened again, and
  * only what is gone is cleared, once. */
-LS_TEST_LOOP(attempts, noise_does_not_make_a_finding_flap, 0, 24)
+LS_TEST_LOOP(attempts, noise_does_not_make_a_finding_flap, 0, LS_TEST_SEEDS(24))
 {
 	double sigma = (double[]){ 0.005, 0.02, 0.05 }[_i % 3],
 	       fault = _i / 3 % 2 == 0 ? 0.05 : 0.15, drift[16] = { 0 };

@@ -166,11 +166,11 @@ LS_TEST(all, time_is_up_after_two_seconds_or_three_medians)
 {
 	struct ls_row row = { .first_seen_us = 1000000 };
 
-	ck_assert(!ls_steps_overdue(&row, NAN, 2999999));
-	ck_assert(ls_steps_overdue(&row, NAN, 3000000));
-	ck_assert(ls_steps_overdue(&row, 0.5, 3000000));
-	ck_assert(!ls_steps_overdue(&row, 10, 30999999));
-	ck_assert(ls_steps_overdue(&row, 10, 31000000));
+	ck_assert(!ls_steps_overdue(row.first_seen_us, NAN, 2999999));
+	ck_assert(ls_steps_overdue(row.first_seen_us, NAN, 3000000));
+	ck_assert(ls_steps_overdue(row.first_seen_us, 0.5, 3000000));
+	ck_assert(!ls_steps_overdue(row.first_seen_us, 10, 30999999));
+	ck_assert(ls_steps_overdue(row.first_seen_us, 10, 31000000));
 }
 
 LS_TEST(all, cell_holds_what_the_record_says)
