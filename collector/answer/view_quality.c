@@ -28,7 +28,8 @@ view_judged_nobody(const struct ls_engine *e, const struct ls_job *j, bool ended
 {
 	/* what a job learned is forgotten when it ends */
 	uint64_t steps = ended ? j->ended_judged : j->detect.judged;
-	uint32_t warm = ls_warm_steps(j->detect.step_s) + LS_DETECT_SKIP;
+	uint64_t warm = ended ? j->ended_needs
+			      : ls_warm_steps(j->detect.step_s) + LS_DETECT_SKIP;
 
 	if (j->live_count == 0)
 		(void)snprintf(why, size, "no step is complete yet");
@@ -38,8 +39,8 @@ view_judged_nobody(const struct ls_engine *e, const struct ls_job *j, bool ended
 			"can be compared",
 			j->count, LS_PEERS);
 	else if (!j->replica.on && j->count > 1 && !j->detect.ready && steps < warm)
-		(void)snprintf(why, size, "learning what is usual: %llu of %u steps",
-			(unsigned long long)steps, warm);
+		(void)snprintf(why, size, "learning what is usual: %llu of %llu steps",
+			(unsigned long long)steps, (unsigned long long)warm);
 	else if (!ended && still_s > ls_judged_limit_s(j) &&
 		ls_job_workers(e, j, view_is_pause) == 0)
 		(void)snprintf(why, size, "no step for %.0f s", still_s);

@@ -108,23 +108,32 @@ job_active(const struct ls_engine *e, struct ls_job *j)
 	return j->active;
 }
 
-/* Does the number leave out steps, if `from` is the first that may come? Rows may be of each k-th. */
+/* Are at least so many steps skipped between `from`, the first that may come, and this one? Of jobs that report each k-th step
+ * alone, so many of these. */
 static bool
-engine_leaps(const struct ls_job *j, uint64_t from, uint64_t step)
+engine_skips(const struct ls_job *j, uint64_t from, uint64_t steps, uint64_t step)
 {
 	size_t n = j->live_count;
 	uint64_t stride =
 		n == 0 ? 1 : ls_job_due(j, n) - ls_job_row(j, n - 1)->row.step;
 
 	return !j->replica.on && j->steps.next > 0 && step >= from &&
-		step - from >= stride;
+		step - from >= steps * stride;
+}
+
+static bool
+engine_has_reported(const struct ls_engine_worker *w)
+{
+	return w->reported && engine_waits_for(w);
 }
 
 /* Do half of the workers at most say that they are at this step? Then the others may be at another, which is the right one. */
 static bool
-engine_is_of_few(const struct ls_engine *e, struct ls_job *j, const struct ls_row *row)
+engine_is_of_few(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_row *row)
 {
-	return !j->replica.on && 2 * row->reported <= job_active(e, j);
+	return !j->replica.on &&
+		2 * row->reported <= ls_job_workers(e, j, engine_has_reported);
 }
 
 /* Counts it for the workers that are not in the row. */
@@ -139,19 +148,27 @@ engine_miss(struct ls_engine *e, struct ls_job *j, const struct ls_row *row)
 	}
 }
 
-/* Is no record of this worker's rank in the row? Where two say they have it, the other's may be. */
-static bool
-engine_is_missing(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_row *row, const struct ls_engine_worker *w)
+/* Ranks, in order, without those that another worker of the same rank has in the row. */
+static size_t
+engine_missing(const struct ls_engine *e, const struct ls_job *j,
+	const struct ls_row *row, int32_t *ranks, size_t n)
 {
-	const struct ls_engine_worker *of = w;
-	size_t walk = 0;
+	uint32_t *here = j->room.index;
+	size_t there = 0, k = 0, kept = 0;
 
-	while (of != NULL &&
-		(of->slot >= row->cell_count || !row->cells[of->slot].present))
-		of = j->twins == 0 ? NULL
-				   : ls_job_next_of_rank(e, j, w->info.rank, &walk);
-	return of == NULL;
+	ls_job_sort((uint32_t *)ranks, n); /* from 0 on */
+	LS_WORKERS (e, j, w)
+		if (j->twins > 0 && w->slot < row->cell_count &&
+			row->cells[w->slot].present)
+			here[there++] = (uint32_t)w->info.rank;
+	ls_job_sort(here, there);
+	for (size_t i = 0; i < n; i++) {
+		while (k < there && here[k] < (uint32_t)ranks[i])
+			k++;
+		if (k == there || here[k] != (uint32_t)ranks[i])
+			ranks[kept++] = ranks[i];
+	}
+	return kept;
 }
 
 static void
@@ -170,9 +187,9 @@ engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 	if (e->sink.closed == NULL)
 		return;
 	for (size_t i = 0; i < j->count && c.missing_count < LS_CLOSE_MISSING_MAX; i++)
-		if (engine_is_missing(e, j, row, &e->workers[j->slots[i]]))
+		if (i >= row->cell_count || !row->cells[i].present)
 			missing[c.missing_count++] = e->workers[j->slots[i]].info.rank;
-	ls_job_sort((uint32_t *)missing, c.missing_count); /* ranks begin at 0 */
+	c.missing_count = engine_missing(e, j, row, missing, c.missing_count);
 	e->sink.closed(e->sink.arg, &c);
 }
 
@@ -222,6 +239,7 @@ engine_close_oldest(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	engine_miss(e, j, &row);
 	j->closed++;
 	j->closed_us = now_us;
+	j->drops = 0;
 	e->stats.steps_closed++;
 	if (row.reported < expected) {
 		j->shorted++;
@@ -232,18 +250,14 @@ engine_close_oldest(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	(void)engine_fit(e);
 }
 
-/* Forgets an open row: its number is wrong. Where that is all that comes, those who say nothing are given up in the end. */
+/* Forgets an open row: its number is wrong. */
 static void
 engine_drop(struct ls_engine *e, struct ls_job *j, size_t at, int64_t now_us)
 {
-	const struct ls_row *row = &j->steps.rows[at];
-
-	e->stats.late += row->reported;
-	j->late += row->reported;
-	if (now_us - j->closed_us >= LS_ENGINE_US(LS_SILENT_S)) {
-		engine_miss(e, j, row);
-		j->closed_us = now_us;
-	}
+	e->stats.late += j->steps.rows[at].reported;
+	j->late += j->steps.rows[at].reported;
+	if (now_us - j->closed_us >= (1 + j->drops) * LS_ENGINE_US(LS_SILENT_S))
+		j->drops++;
 	ls_steps_drop(&j->steps, at);
 }
 
@@ -293,22 +307,24 @@ engine_close_ready(struct ls_engine *e, struct ls_job *j, bool full, int64_t now
 	bool awaited = full || ls_engine_restarted(e, now_us, LS_SILENT_S);
 
 	while (!j->manual && (row = ls_steps_oldest(&j->steps)) != NULL) {
-		bool few = engine_is_of_few(e, j, row);
-		/* who is ahead of the others waits until they could follow */
-		int64_t since_us = few && j->closed_us > row->first_seen_us
-			? j->closed_us
-			: row->first_seen_us;
+		bool few;
+		int64_t since_us = row->first_seen_us;
 
 		if (full && (j->replica.on || row->reported < job_active(e, j)))
 			return;
+		few = engine_is_of_few(e, j, row);
+		/* who is ahead of the others waits until they could follow */
+		if (few && j->closed_us > since_us)
+			since_us = j->closed_us;
 		if (!engine_row_complete(e, j, row, &expected) &&
 			(awaited ||
 				!ls_steps_overdue(since_us,
 					j->detect.judged > 0 ? j->detect.step_s : NAN,
 					now_us - patience_us)))
 			return;
-		/* closed, it would end all steps before it */
-		if (few && engine_leaps(j, j->steps.next, row->step))
+		/* closed, it would end all steps before it; but if nothing else comes for long, it is right */
+		if (few && j->drops < LS_LOOK &&
+			engine_skips(j, j->steps.next, 1, row->step))
 			engine_drop(e, j, 0, now_us);
 		else
 			engine_close_oldest(e, j, now_us);
@@ -323,9 +339,9 @@ engine_note_record(struct ls_engine *e, struct ls_job *j, struct ls_engine_worke
 {
 	/* too far ahead to be believed: no number to go on from */
 	bool far = w->reported &&
-		engine_leaps(j,
+		engine_skips(j,
 			j->steps.next > w->last_step ? j->steps.next : w->last_step + 1,
-			r->step);
+			LS_LOOK, r->step);
 
 	if (!w->reported || (r->step > w->last_step && !far) || j->replica.on) {
 		w->last_step = r->step;
@@ -476,8 +492,10 @@ engine_end_job(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 		well < j->count || (int64_t)well < j->world ? LS_REASON_ATTEMPT_ENDED
 							    : LS_REASON_JOB_ENDED,
 		now_us);
-	if (j->detect.judged > 0)
-		j->ended_judged = j->detect.ready ? UINT32_MAX : j->detect.judged;
+	if (j->detect.judged > 0) {
+		j->ended_needs = ls_warm_steps(j->detect.step_s) + LS_DETECT_SKIP;
+		j->ended_judged = j->detect.ready ? j->ended_needs : j->detect.judged;
+	}
 	ls_reference_keep(e, j);
 	ls_job_relearn(j);
 }

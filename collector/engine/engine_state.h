@@ -169,7 +169,9 @@ struct ls_job {
 	bool has_refused; /* some worker's environment has a value that is no rank */
 	bool has_slices; /* some worker says how many slices the job has */
 	int32_t rank_most; /* greatest rank */
-	uint64_t ended_judged; /* steps judged when it ended; UINT32_MAX: enough */
+	/* steps judged when it ended, and how many it needed */
+	uint64_t ended_judged, ended_needs;
+	int64_t drops; /* so many times LS_SILENT_S nothing came but rows with a wrong number */
 	struct ls_job_lost *lost; /* LS_JOB_LOST_MAX of them; NULL: never any */
 	size_t lost_count;
 	struct ls_job_identity identity;

@@ -211,6 +211,15 @@ replay_feed_all(struct replay_run *run)
 		}
 		rc = replay_feed(run, &run->in->events[i]);
 	}
+	/* no record comes any more; where closings are stored, the other steps never closed */
+	for (size_t i = 0; rc == 0 && i < run->in->worker_count; i++) {
+		const struct ls_replay_worker *w = &run->in->workers[i];
+
+		if (!w->closings)
+			ls_ignore(ls_engine_close_step(run->engine, w->who.job,
+				w->who.attempt < 0 ? 0 : w->who.attempt, UINT64_MAX,
+				now_us + REPLAY_FLUSH_US));
+	}
 	if (rc == 0)
 		ls_engine_advance(run->engine, now_us + REPLAY_FLUSH_US);
 	return rc;

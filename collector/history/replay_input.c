@@ -429,6 +429,16 @@ input_compare_closings(const void *a, const void *b)
 	return c != 0 ? c : (x->step > y->step) - (x->step < y->step);
 }
 
+/* Where a step closed twice, the earlier first. */
+static int
+input_sort_closings(const void *a, const void *b)
+{
+	const struct input_closing *x = a, *y = b;
+	int c = input_compare_closings(a, b);
+
+	return c != 0 ? c : (x->t_us > y->t_us) - (x->t_us < y->t_us);
+}
+
 static bool
 input_was_missing(const struct ls_replay_said *c, int32_t rank)
 {
@@ -457,12 +467,12 @@ input_list_closings(struct ls_replay_input *in, struct input_closing *list)
 	for (size_t i = 0; i < in->worker_count; i++)
 		in->workers[i].closings = in->workers[in->workers[i].first].closings;
 	if (n > 1)
-		qsort(list, n, sizeof(*list), input_compare_closings);
+		qsort(list, n, sizeof(*list), input_sort_closings);
 	return n;
 }
 
 /* The closing that judged a record of this rank, or NULL: where a job counted its steps anew, the first one after the record
- * ended. */
+ * began. */
 static const struct input_closing *
 input_find_closing(const struct input_closing *list, size_t n,
 	const struct input_closing *key, int32_t rank)
@@ -489,7 +499,7 @@ input_closing_of(const struct input_closing *list, size_t n, uint32_t attempt,
 {
 	struct input_closing key = { .attempt = attempt,
 		.step = r->step,
-		.t_us = ls_steps_end_us(r) - INPUT_CLOCKS_US };
+		.t_us = r->t_begin_ns / 1000 - INPUT_CLOCKS_US };
 	const struct input_closing *hit = input_find_closing(list, n, &key, rank);
 
 	for (unsigned width = 0; hit == NULL && width <= LS_WINDOW_LOG2_MAX; width++) {

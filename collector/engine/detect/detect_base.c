@@ -62,6 +62,13 @@ detect_known(double base_s)
 	return isnan(base_s) ? 0 : base_s;
 }
 
+/* Steps that are learned from. Where scales asks nobody a second time, no fewer. */
+static uint32_t
+detect_warm_steps(const struct ls_detect *d)
+{
+	return d->scales == NULL ? LS_DETECT_WARM : ls_warm_steps(d->step_s);
+}
+
 static void
 detect_finish_warm(struct ls_detect *d, struct ls_detect_worker *w)
 {
@@ -169,7 +176,7 @@ ls_detect_base_warm(struct ls_detect *d, struct ls_detect_worker *w,
 		ls_detect_usual(&w->learning->wait, r->wait_s);
 		ls_detect_usual(&w->learning->own, r->own_s);
 		ls_detect_usual(&w->learning->exit, r->exit_s);
-		if (++w->warm >= ls_warm_steps(d->step_s))
+		if (++w->warm >= detect_warm_steps(d))
 			w->warm = LS_DETECT_WARM;
 		if (w->warm == LS_DETECT_WARM && d->ready)
 			detect_finish_warm(d, w); /* it joined later than the others */
@@ -240,7 +247,7 @@ ls_detect_base_inflation(struct ls_detect *d)
 void
 ls_detect_base_step(struct ls_detect *d, size_t n, bool clocks_ok, bool fresh)
 {
-	if (!d->ready && d->judged >= ls_warm_steps(d->step_s) + LS_DETECT_SKIP) {
+	if (!d->ready && d->judged >= detect_warm_steps(d) + LS_DETECT_SKIP) {
 		detect_choose_mode(d, clocks_ok);
 		for (size_t i = 0; i < n; i++)
 			if (d->worker[i].warm == LS_DETECT_WARM)

@@ -13,7 +13,7 @@
 #define REFERENCE_ORDER 0x0102030405060708u
 
 struct ls_reference {
-	/* of a job and its attempt, of a worker of it, or of a host in a role, whatever attempt */
+	/* of a job and its attempt, or of a worker of it: even; of a host in a role, whatever attempt: odd */
 	uint64_t key;
 	int64_t t_us; /* when it was kept */
 	double value[LS_REFERENCE_VALUES];
@@ -74,7 +74,7 @@ reference_job_key(const struct ls_job *j)
 {
 	uint64_t key = ls_hash(LS_HASH_START, j->name, strlen(j->name) + 1);
 
-	return ls_hash(key, &j->attempt, sizeof(j->attempt));
+	return ls_hash(key, &j->attempt, sizeof(j->attempt)) & ~1ull;
 }
 
 static uint64_t
@@ -83,7 +83,7 @@ reference_worker_key(const struct ls_job *j, const struct ls_engine_worker *w)
 	uint64_t key =
 		ls_hash(reference_job_key(j), &w->info.rank, sizeof(w->info.rank));
 
-	return ls_hash(key, w->info.host, strlen(w->info.host));
+	return ls_hash(key, w->info.host, strlen(w->info.host)) & ~1ull;
 }
 
 static uint64_t
@@ -95,7 +95,7 @@ reference_shape_key(const struct ls_job *j)
 static uint64_t
 reference_host_key(const struct ls_engine_host *h, uint64_t past_key)
 {
-	return ls_hash(past_key, h->name, strlen(h->name));
+	return ls_hash(past_key, h->name, strlen(h->name)) | 1;
 }
 
 /* Whether a stored value can become what it was: a damaged file says anything. */
@@ -307,7 +307,7 @@ reference_sort(struct ls_reference *r, size_t n)
 			continue; /* no time */
 		if (last == NULL || last->key != r[i].key) {
 			r[kept++] = r[i];
-		} else if (last->t_us == r[i].t_us) {
+		} else if (last->t_us == r[i].t_us && (last->key & 1) != 0) {
 			last->value[REFERENCE_PAST_USUAL] =
 				fmax(last->value[REFERENCE_PAST_USUAL],
 					r[i].value[REFERENCE_PAST_USUAL]);
@@ -425,7 +425,7 @@ ls_reference_worker(const struct ls_engine *e, struct ls_job *j,
 
 	ls_scales_carry(&j->scales, w->slot,
 		fits ? v[REFERENCE_CARRIED] : (double)past.usual);
-	if (!fits && past.run_us != j->run_us && past.excess > 0)
+	if ((!fits || past.run_us != 0) && past.run_us != j->run_us && past.excess > 0)
 		ls_scales_restore(&j->scales, w->slot, LS_SCALES_BORN,
 			(double)past.excess, (double)past.usual, (double)past.below);
 	if (!fits || !j->detect.ready)

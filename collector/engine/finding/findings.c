@@ -254,7 +254,7 @@ ls_findings_present(const struct ls_engine *e, const struct ls_job *j,
 	f->estimate = j->detect.mode;
 	f->steps_seen = step >= f->since_step ? step - f->since_step + 1 : 0;
 	/* replay knows no more of who is missing */
-	f->workers = (uint32_t)fmax((double)j->count, j->world);
+	f->workers = (uint32_t)fmax((double)(j->count - j->twins), j->world);
 	f->workers_used = j->live_count > 0
 		? (uint32_t)ls_job_row(j, j->live_count - 1)->totals.used
 		: 0;

@@ -160,13 +160,14 @@ judge_life_look(struct ls_engine *e, const struct ls_job *j, struct ls_finding *
 	}
 	if (isnan(share) && f->waits)
 		return;
-	if (f->replica && w != NULL) { /* steps and chips are its own */
+	if (j->replica.on && w != NULL) { /* steps and chips are its own */
 		step = ls_replica_step(j, w->slot);
 		chips = w->info.chips;
 	}
 	if (f->waits) {
-		if (f->replica)
+		if (j->replica.on)
 			f->accounted_step = step;
+		f->replica = j->replica.on;
 		rows = rows < j->live_count ? rows : j->live_count;
 		ls_findings_go_on(f, f->accounted_step + 1,
 			ls_job_row(j, j->live_count - rows)->row.begin_us, now_us);

@@ -521,7 +521,7 @@ roster_may_end(const struct ls_engine *e, struct ls_job *j,
 		if (one->reported && ls_worker_same_owner(&one->info, info))
 			own++;
 		else if (one->reported)
-			others += one->state == LS_WORKER_REPORTING;
+			others += j->manual || ls_worker_reports(one);
 	if (others == 0 || own > (far ? others : 0))
 		return true;
 	j->claim_us = now_us;
