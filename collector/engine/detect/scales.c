@@ -312,21 +312,32 @@ scales_look_at_role(struct ls_scales *s, unsigned length, const uint32_t *list,
 {
 	const float *now = ls_scales_row(s, LS_SCALES_NOW);
 	struct ls_scales_peers peers = { 0 };
-	bool all = m > LS_SIXTEENTH || s->alone;
+	struct ls_scales_middle change, jump;
+	bool all = m > LS_SIXTEENTH || s->alone, looked = false, measured = false;
 
-	if (all)
-		peers = ls_scales_measure(s, length, list, m, LS_SCALES_NONE);
 	for (size_t i = 0; i < m; i++) {
 		uint32_t slot = list[i];
+		size_t skip = all ? LS_SCALES_NONE : slot;
 		unsigned bit = 1u << length, row;
 		/* above the middle of its peers, if it has any */
-		bool above = s->alone || (double)now[slot] > ls_scales_least(s, slot);
+		bool above = s->alone || (double)now[slot] > ls_scales_least(s, slot),
+		     nearer = ls_scales_is_nearer(s, length, slot);
 
-		if (s->named[slot] == 0 && !above)
+		if (!nearer && ((s->named[slot] & bit) != 0 || !above))
 			continue;
-		if (!all)
-			peers = ls_scales_measure(s, length, list, m, slot);
-		if (s->named[slot] != 0 && ls_scales_is_over(s, length, slot, &peers))
+		if (!all || !looked) {
+			change = ls_scales_middle(s, length, LS_SCALES_CHANGE, list, m,
+				skip, UINT32_MAX, LS_SCALES_FLOOR);
+			jump = ls_scales_middle(s, length, LS_SCALES_JUMP, list, m,
+				skip, UINT32_MAX, LS_SCALES_FLOOR);
+		}
+		looked = true;
+		if (!nearer && !ls_scales_is_possible(s, length, slot, &change, &jump))
+			continue;
+		if (!all || !measured)
+			peers = ls_scales_measure(s, length, list, m, skip);
+		measured = true;
+		if (nearer && ls_scales_is_over(s, length, slot, &peers))
 			ls_scales_clear(s, slot);
 		if ((s->named[slot] & bit) != 0 || !above)
 			continue;

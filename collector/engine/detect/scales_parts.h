@@ -19,6 +19,7 @@
 #define LS_SCALES_FLOOR_ALONE (LS_NOTHING / 10)
 
 #define LS_SCALES_NONE SIZE_MAX
+#define LS_SCALES_SAMPLE 32u /* of more, the past of so many is looked at */
 
 static inline float *
 ls_scales_row(const struct ls_scales *s, unsigned row)
@@ -141,6 +142,11 @@ bool ls_scales_is_long(const struct ls_scales *s, unsigned length, double second
  * is named, half of it is enough for their group. */
 double ls_scales_least(const struct ls_scales *s, size_t slot);
 
+/* May a worker be slow over this length of time? Not if it would not be with peers that never vary in time; this is quickly
+ * seen. Change and jump: what they are like now. */
+bool ls_scales_is_possible(const struct ls_scales *s, unsigned length, size_t slot,
+	const struct ls_scales_middle *change, const struct ls_scales_middle *jump);
+
 /*
  * Is a worker slow over this length of time, and how does one see it? LS_SCALES_CHANGE: it is slower than before.
  * LS_SCALES_JUMP: it became so within the window. LS_SCALES_SINCE: it is slower than in earlier attempts of the job.
@@ -149,10 +155,12 @@ double ls_scales_least(const struct ls_scales *s, size_t slot);
 unsigned ls_scales_test(const struct ls_scales *s, unsigned length,
 	const uint32_t *list, size_t m, size_t slot, const struct ls_scales_peers *p);
 
+/* Is a worker that is named nearer to what it was before than to what it was then, in a window since it was named? */
+bool ls_scales_is_nearer(const struct ls_scales *s, unsigned length, size_t slot);
+
 /*
- * Is a named worker as before, in a window since it was named? Nearer to that than to what it was then, and as
- * far from the latter as it takes to name one: noise errs as seldom here. The longest window, and half as long a
- * time before it, need no more than to be nearer.
+ * And is it as before: as far from what it was then as it takes to name one? Noise errs as seldom here. The longest
+ * window, and half as long a time before it, need no more than to be nearer.
  */
 bool ls_scales_is_over(const struct ls_scales *s, unsigned length, size_t slot,
 	const struct ls_scales_peers *p);

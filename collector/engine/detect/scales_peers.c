@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#define SCALES_SAMPLE 32u /* of more, the past of so many is looked at */
-
 /* Means over twice as many steps vary less, by 2 to this power. If each step varies for itself, the power is 1/2; if what
  * varies lasts, it is 0. A length that has too few windows to know uses the value between: 1/4. */
 #define SCALES_FALL (LS_HALF * LS_HALF)
@@ -115,14 +113,14 @@ scales_varied(const struct ls_scales *s, unsigned length, size_t slot, bool jump
 static size_t
 scales_stride(size_t m)
 {
-	return m <= LS_SIXTEENTH ? 1 : (m + SCALES_SAMPLE - 1) / SCALES_SAMPLE;
+	return m <= LS_SIXTEENTH ? 1 : (m + LS_SCALES_SAMPLE - 1) / LS_SCALES_SAMPLE;
 }
 
 void
 ls_scales_common(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, bool jump, struct ls_stats_middle ret_common[LS_SCALES_PAST])
 {
-	double v[SCALES_SAMPLE];
+	double v[LS_SCALES_SAMPLE];
 
 	for (uint64_t k = 1; k + jump <= ls_scales_past(s, length); k++) {
 		size_t n = 0;
@@ -202,7 +200,7 @@ static struct ls_scales_spread
 scales_in_time(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t skip, bool jump, uint64_t from)
 {
-	struct ls_scales_sums peer[SCALES_SAMPLE], all = { 0 };
+	struct ls_scales_sums peer[LS_SCALES_SAMPLE], all = { 0 };
 	struct ls_stats_middle common[LS_SCALES_PAST];
 	double past, windows,
 		limit = s->datum == 1 ? scales_limit(s, length, jump, from) : INFINITY;
@@ -365,7 +363,7 @@ ls_scales_rate(const struct ls_scales *s, unsigned length, bool jump, size_t slo
 {
 	const struct ls_scales *of = s->members;
 	struct ls_stats_middle common[LS_SCALES_PAST];
-	uint32_t all = s->start[s->count], list[SCALES_SAMPLE];
+	uint32_t all = s->start[s->count], list[LS_SCALES_SAMPLE];
 	double looked = 0, shown = 0, part;
 	unsigned k = length - jump;
 	size_t n = 0;
@@ -374,7 +372,7 @@ ls_scales_rate(const struct ls_scales *s, unsigned length, bool jump, size_t slo
 		k--;
 	/* of the groups that come next, for workers that are near each other may vary alike */
 	for (uint32_t i = s->start[slot + 1];
-		i < all + s->start[slot] && n < SCALES_SAMPLE; i++)
+		i < all + s->start[slot] && n < LS_SCALES_SAMPLE; i++)
 		if (ls_scales_is_peer(of, k, s->sorted[i % all], LS_SCALES_NONE))
 			list[n++] = s->sorted[i % all];
 	ls_scales_common(of, k, list, n, jump, common);

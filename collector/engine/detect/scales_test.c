@@ -270,6 +270,25 @@ scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,
 		!scales_is_structure(s, list, m, slot, excess, row);
 }
 
+bool
+ls_scales_is_possible(const struct ls_scales *s, unsigned length, size_t slot,
+	const struct ls_scales_middle *change, const struct ls_scales_middle *jump)
+{
+	const struct ls_scales_spread still = {
+		.windows = LS_SCALES_PAST * LS_SCALES_SAMPLE, .freedom = INFINITY
+	};
+	double rise = ls_scales_said(s, LS_SCALES_CHANGE, slot),
+	       leapt = ls_scales_said(s, LS_SCALES_JUMP, slot),
+	       level = ls_scales_said(s, LS_SCALES_NOW, slot),
+	       since = ls_scales_said(s, LS_SCALES_SINCE, slot),
+	       before = (double)ls_scales_row(s, LS_SCALES_BEFORE + length)[slot];
+
+	return scales_is_beyond(s, change, &still, rise - change->middle) ||
+		scales_is_beyond(s, jump, &still, leapt - jump->middle) ||
+		(level > 2 * LS_LEAST && !(before < level * LS_HALF)) ||
+		(since > LS_LEAST && !(before < level - since * LS_HALF));
+}
+
 unsigned
 ls_scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list,
 	size_t m, size_t slot, const struct ls_scales_peers *p)
@@ -294,6 +313,18 @@ ls_scales_test(const struct ls_scales *s, unsigned length, const uint32_t *list,
 }
 
 bool
+ls_scales_is_nearer(const struct ls_scales *s, unsigned length, size_t slot)
+{
+	bool longest = length == LS_SCALES_LENGTHS - 1;
+	double excess = ls_scales_said(s, LS_SCALES_EXCESS, slot),
+	       was = ls_scales_said(s, LS_SCALES_BELOW, slot) + excess;
+
+	return s->named[slot] != 0 &&
+		was - ls_scales_said(s, LS_SCALES_NOW, slot) > LS_HALF * excess &&
+		!ls_scales_is_mixed(s, (1ull << length) << longest, slot);
+}
+
+bool
 ls_scales_is_over(const struct ls_scales *s, unsigned length, size_t slot,
 	const struct ls_scales_peers *p)
 {
@@ -303,9 +334,6 @@ ls_scales_is_over(const struct ls_scales *s, unsigned length, size_t slot,
 	       was = ls_scales_said(s, LS_SCALES_BELOW, slot) + excess,
 	       drop = was - ls_scales_said(s, LS_SCALES_NOW, slot);
 
-	if (!(drop > LS_HALF * excess) ||
-		ls_scales_is_mixed(s, (1ull << length) << longest, slot))
-		return false;
 	/* half of what it was named for is far more than windows as long vary by */
 	if (s->alone)
 		return (s->named[slot] & 1u << length) != 0;

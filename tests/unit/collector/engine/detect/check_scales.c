@@ -355,7 +355,7 @@ LS_TEST(all, slow_wander_of_few_workers_names_nobody)
 /* Each half of the job is another rack: a worker has as many peers like itself as others. */
 LS_TEST(all, racks_that_wander_name_nobody)
 {
-	for (uint64_t seed = 1; seed <= LS_TEST_SEEDS(10); seed++) {
+	for (uint64_t seed = 1; seed <= LS_TEST_SEEDS(5); seed++) {
 		struct feed *f = feed_new(16, 0.03, 200);
 
 		f->random = seed;
