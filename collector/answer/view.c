@@ -60,9 +60,7 @@ view_open(const struct ls_engine *e, const struct ls_job *j)
 {
 	struct view_open o = { 0 };
 
-	for (size_t i = 0; i < e->finding_count; i++) {
-		const struct ls_finding *f = &e->findings[i];
-
+	LS_FINDINGS (e, f) {
 		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0)
 			continue;
 		o.count[f->severity]++;
@@ -263,8 +261,7 @@ view_jobs_order(const struct ls_engine *e, struct view_sorted *order)
 {
 	for (size_t i = 0; i < e->job_count; i++)
 		order[i] = (struct view_sorted){ .index = i };
-	for (size_t i = 0; i < e->finding_count; i++) {
-		const struct ls_finding *f = &e->findings[i];
+	LS_FINDINGS (e, f) {
 		const struct ls_job *j = ls_finding_is_open(f)
 			? ls_engine_find_job(e, f->who.job)
 			: NULL;

@@ -42,14 +42,14 @@ ls_engine_free(struct ls_engine *e)
 {
 	if (e == NULL)
 		return;
-	for (size_t i = 0; i < e->job_count; i++)
-		ls_job_fini(&e->jobs[i]);
-	for (size_t i = 0; i < e->worker_count; i++)
-		ls_counters_fini(&e->workers[i].counters);
-	for (size_t i = 0; i < e->host_count; i++)
-		ls_counters_fini(&e->hosts[i].counters);
-	for (size_t i = 0; i < e->finding_count; i++)
-		ls_finding_fini(&e->findings[i]);
+	LS_JOBS (e, j)
+		ls_job_fini(j);
+	LS_EACH (struct ls_engine_worker, w, e->workers, e->worker_count)
+		ls_counters_fini(&w->counters);
+	LS_EACH (struct ls_engine_host, h, e->hosts, e->host_count)
+		ls_counters_fini(&h->counters);
+	LS_FINDINGS (e, f)
+		ls_finding_fini(f);
 	ls_index_fini(&e->job_index);
 	ls_index_fini(&e->host_index);
 	free(e->jobs);
@@ -157,10 +157,10 @@ engine_missing(const struct ls_engine *e, const struct ls_job *j,
 	size_t there = 0, k = 0, kept = 0;
 
 	ls_job_sort((uint32_t *)ranks, n); /* from 0 on */
-	LS_WORKERS (e, j, w)
-		if (j->twins > 0 && w->slot < row->cell_count &&
-			row->cells[w->slot].present)
-			here[there++] = (uint32_t)w->info.rank;
+	LS_CELLS (row, c)
+		if (n > 0 && j->twins > 0)
+			here[there++] = (uint32_t)e->workers[j->slots[c - row->cells]]
+						.info.rank;
 	ls_job_sort(here, there);
 	for (size_t i = 0; i < n; i++) {
 		while (k < there && here[k] < (uint32_t)ranks[i])
@@ -209,15 +209,14 @@ engine_fit(struct ls_engine *e)
 {
 	size_t held = 0;
 
-	for (size_t i = 0; i < e->job_count; i++)
-		held += e->jobs[i].steps.held;
+	LS_JOBS (e, j)
+		held += j->steps.held;
 	while (held > LS_CELLS_MAX) {
 		struct ls_job *most = NULL;
 
-		for (size_t i = 0; i < e->job_count; i++)
-			if (engine_spare(&e->jobs[i]) >
-				(most == NULL ? 0 : engine_spare(most)))
-				most = &e->jobs[i];
+		LS_JOBS (e, j)
+			if (engine_spare(j) > (most == NULL ? 0 : engine_spare(most)))
+				most = j;
 		if (most == NULL)
 			return false;
 		held -= ls_job_forget(most);
@@ -280,13 +279,10 @@ engine_fit_open(struct ls_engine *e, int64_t now_us)
 	while (!engine_fit(e)) {
 		struct ls_job *most = NULL;
 
-		for (size_t i = 0; i < e->job_count; i++) {
-			struct ls_job *j = &e->jobs[i];
-
+		LS_JOBS (e, j)
 			if (!j->manual && j->steps.count > 1 &&
 				(most == NULL || j->steps.count > most->steps.count))
 				most = j;
-		}
 		if (most == NULL)
 			return; /* steps of a replay: its file closes them */
 		engine_make_room(e, most, now_us);
@@ -585,14 +581,14 @@ ls_engine_silence(struct ls_engine *e, int64_t now_us)
 void
 ls_engine_advance(struct ls_engine *e, int64_t now_us)
 {
-	for (size_t i = 0; i < e->job_count; i++)
-		engine_close_ready(e, &e->jobs[i], false, now_us);
-	for (size_t i = 0; i < e->job_count; i++)
-		ls_hang_look(e, &e->jobs[i], now_us);
+	LS_JOBS (e, j)
+		engine_close_ready(e, j, false, now_us);
+	LS_JOBS (e, j)
+		ls_hang_look(e, j, now_us);
 	ls_engine_silence(e, now_us);
-	for (size_t i = 0; i < e->job_count; i++)
-		if (e->jobs[i].world != e->jobs[i].world_least)
-			ls_roster_world(e, &e->jobs[i]);
+	LS_JOBS (e, j)
+		if (j->world != j->world_least)
+			ls_roster_world(e, j);
 	ls_findings_expire(e, now_us);
 	ls_roster_yield(e, now_us);
 }
@@ -612,11 +608,10 @@ void
 ls_engine_restored(struct ls_engine *e, int64_t now_us)
 {
 	e->restored_us = now_us;
-	for (size_t i = 0; i < e->job_count; i++)
-		if (e->jobs[i].names_wait)
-			ls_reference_names(e, &e->jobs[i], UINT64_MAX);
-	for (size_t i = 0; i < e->finding_count; i++) {
-		struct ls_finding *f = &e->findings[i];
+	LS_JOBS (e, j)
+		if (j->names_wait)
+			ls_reference_names(e, j, UINT64_MAX);
+	LS_FINDINGS (e, f) {
 		const struct ls_job *j = ls_engine_find_job(e, f->who.job);
 
 		/* what is usual is learned again: until then it was measured before */
@@ -682,8 +677,8 @@ ls_engine_findings(const struct ls_engine *e)
 {
 	json_t *all = json_array();
 
-	for (size_t i = 0; i < e->finding_count; i++)
-		ls_json_append(&all, json_incref(e->findings[i].json));
+	LS_FINDINGS (e, f)
+		ls_json_append(&all, json_incref(f->json));
 	return all;
 }
 
@@ -693,6 +688,6 @@ ls_engine_stats(const struct ls_engine *e, struct ls_engine_stats *ret_stats)
 	*ret_stats = e->stats;
 	ret_stats->findings_total = e->finding_count;
 	ret_stats->findings_open = 0;
-	for (size_t i = 0; i < e->finding_count; i++)
-		ret_stats->findings_open += ls_finding_is_open(&e->findings[i]);
+	LS_FINDINGS (e, f)
+		ret_stats->findings_open += ls_finding_is_open(f);
 }

@@ -378,6 +378,11 @@ ls_job_next(const struct ls_engine *e, const struct ls_job *j,
 	for (struct ls_engine_worker *w = ls_job_next(e, j, NULL); w != NULL; \
 		w = ls_job_next(e, j, w))
 
+/* Each job and each finding of the engine. */
+#define LS_JOBS(e, j) LS_EACH (struct ls_job, j, (e)->jobs, (e)->job_count)
+#define LS_FINDINGS(e, f) \
+	LS_EACH (struct ls_finding, f, (e)->findings, (e)->finding_count)
+
 /* How many workers of the job are so. */
 size_t ls_job_workers(const struct ls_engine *e, const struct ls_job *j,
 	bool (*are)(const struct ls_engine_worker *w));

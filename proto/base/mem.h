@@ -34,4 +34,9 @@ int ls_mem_reserve(void **data, size_t *size, size_t bytes) LS_MUSTCHECK;
 /* A copy of len bytes, of which there are some; NULL: out of memory. */
 void *ls_mem_copy(const void *data, size_t len);
 
+/* Each of `count` things from first on; `type` is no pointer. */
+#define LS_EACH(type, x, first, count)                                     \
+	for (type *x = (first), *x##_end = (count) == 0 ? x : x + (count); \
+		x < x##_end; x++)
+
 #endif

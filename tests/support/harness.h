@@ -29,7 +29,7 @@
 /* So many choices of random numbers; one where a sanitizer makes each of them slow, and with LS_TEST_FEW: there one looks for wrong
  * accesses, or for what another system does otherwise, and not for what errs seldom. */
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) && !defined(LS_TEST_FEW)
 #define LS_TEST_FEW
 #endif
 #endif

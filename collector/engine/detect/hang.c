@@ -295,14 +295,11 @@ hang_row_culprit(const struct ls_live_row *r, size_t *ret_late)
 	size_t slot = SIZE_MAX;
 
 	*ret_late = 0;
-	for (size_t i = 0; i < r->row.cell_count; i++) {
-		const struct ls_cell *c = ls_row_cell(r, i);
-
-		if (c != NULL && hang_own(c) >= LS_HALF * r->totals.duration_s) {
-			slot = i;
+	LS_CELLS (&r->row, c)
+		if (hang_own(c) >= LS_HALF * r->totals.duration_s) {
+			slot = (size_t)(c - r->row.cells);
 			++*ret_late;
 		}
-	}
 	return *ret_late == 1 ? slot : SIZE_MAX;
 }
 
@@ -317,11 +314,7 @@ ls_hang_is_row(struct ls_job *j, const struct ls_live_row *r)
 		!(r->totals.duration_s >=
 			fmax(LS_HANG_MEDIANS * j->detect.step_s, LS_LATE_S)))
 		return false;
-	for (size_t i = 0; i < r->row.cell_count; i++) {
-		const struct ls_cell *c = ls_row_cell(r, i);
-
-		if (c == NULL)
-			continue;
+	LS_CELLS (&r->row, c) {
 		own[n++] = (double)c->own_s;
 		masked = fmax(masked, ls_steps_phases_s(c, LS_PHASES_MASKED));
 	}
@@ -371,9 +364,7 @@ ls_hang_relax(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 	if (!j->hang.on || step < j->hang.step + LS_DETECT_CLEAR_STEPS)
 		return;
 	j->hang.on = false;
-	for (size_t i = 0; i < e->finding_count; i++) {
-		struct ls_finding *f = &e->findings[i];
-
+	LS_FINDINGS (e, f) {
 		if (ls_finding_is_open(f) && f->kind == LS_KIND_HANG &&
 			strcmp(f->who.job, j->name) == 0)
 			ls_findings_clear(e, f, f->last_step, now_us);

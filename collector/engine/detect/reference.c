@@ -251,9 +251,7 @@ ls_engine_reference(const struct ls_engine *e, int64_t now_us, void **ret_bytes,
 	if (h == NULL)
 		return -ENOMEM;
 	r = (struct ls_reference *)(h + 1);
-	for (size_t i = 0; i < e->job_count; i++) {
-		const struct ls_job *j = &e->jobs[i];
-
+	LS_JOBS (e, j) {
 		if (j->scales.unit_data > 0) {
 			r[n].key = reference_shape_key(j);
 			r[n].value[REFERENCE_SHAPE_UNIT] = j->scales.unit_data;

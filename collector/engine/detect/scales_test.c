@@ -8,6 +8,9 @@
 /* a host-week, in which false findings are counted */
 #define SCALES_WEEK_S 604800.0
 
+/* Student's tail is known to so much: numbers near 1 are rounded. */
+#define SCALES_ROUNDING 1e-14
+
 /* A worker's level does not change, so it is asked once whether it is slow from the first step: with one error rate for
  * the whole job. One false finding in 10,000 host-weeks is wanted, also of jobs that last no longer than a job is young. */
 #define SCALES_LEVELS (LS_SCALES_YOUNG_S / SCALES_WEEK_S / 1e4)
@@ -144,15 +147,16 @@ scales_counts(const struct ls_scales *s, unsigned length, const uint32_t *list,
 /*
  * One error rate for a look at one worker. Looks go on as long as a job does: when it has seen a host-week,
  * they err less often, in proportion to its age, so that errors add up to the logarithm of it. If units are single long steps, looks are
- * as much fewer.
+ * as much fewer. In 10,000 workers after a week that is less than what the tail is known to.
  */
 static double
 scales_tail(const struct ls_scales *s)
 {
 	double rare = s->datum == 1 ? s->step_s * 2 / LS_SCALES_LEAST_S : 1;
 
-	return LS_SCALES_TAIL * rare / (double)s->count *
-		fmin(1, SCALES_WEEK_S / s->seen_s);
+	return fmax(LS_SCALES_TAIL * rare / (double)s->count *
+			fmin(1, SCALES_WEEK_S / s->seen_s),
+		SCALES_ROUNDING);
 }
 
 bool

@@ -51,23 +51,21 @@ ls_findings_find(const struct ls_engine *e, const char *id)
 static int
 findings_make_room(struct ls_engine *e)
 {
-	size_t oldest = SIZE_MAX;
+	struct ls_finding *oldest = NULL;
 
 	if (e->finding_count < LS_FINDINGS_MAX)
 		return ls_mem_grow((void **)&e->findings, e->finding_count,
 			&e->finding_capacity, sizeof(*e->findings));
-	for (size_t i = 0; i < e->finding_count; i++)
-		if (!ls_finding_is_open(&e->findings[i]) &&
-			(oldest == SIZE_MAX ||
-				e->findings[i].cleared_us <
-					e->findings[oldest].cleared_us))
-			oldest = i;
-	if (oldest == SIZE_MAX)
+	LS_FINDINGS (e, f)
+		if (!ls_finding_is_open(f) &&
+			(oldest == NULL || f->cleared_us < oldest->cleared_us))
+			oldest = f;
+	if (oldest == NULL)
 		return -LS_ELIMIT;
-	ls_finding_fini(&e->findings[oldest]);
+	ls_finding_fini(oldest);
 	e->finding_count--;
-	memmove(&e->findings[oldest], &e->findings[oldest + 1],
-		(e->finding_count - oldest) * sizeof(*e->findings));
+	memmove(oldest, oldest + 1,
+		(size_t)(e->findings + e->finding_count - oldest) * sizeof(*oldest));
 	e->stats.findings_dropped++;
 	return 0;
 }
@@ -349,9 +347,7 @@ void
 ls_findings_clear_job(struct ls_engine *e, struct ls_job *j,
 	enum ls_finding_reason reason, int64_t now_us)
 {
-	for (size_t i = 0; i < e->finding_count; i++) {
-		struct ls_finding *f = &e->findings[i];
-
+	LS_FINDINGS (e, f) {
 		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0 ||
 			ls_findings_is_known(f, now_us))
 			continue;
@@ -370,8 +366,7 @@ ls_findings_clear_job(struct ls_engine *e, struct ls_job *j,
 void
 ls_findings_expire(struct ls_engine *e, int64_t now_us)
 {
-	for (size_t i = 0; i < e->finding_count; i++) {
-		struct ls_finding *f = &e->findings[i];
+	LS_FINDINGS (e, f) {
 		const struct ls_job *j = ls_finding_is_open(f)
 			? ls_engine_find_job(e, f->who.job)
 			: NULL;

@@ -61,12 +61,10 @@ judge_note_cells(const struct ls_job *j, struct ls_row *row)
 {
 	double most = 0;
 
-	for (size_t i = 0; i < row->cell_count; i++) {
+	LS_CELLS (row, c) {
+		size_t i = (size_t)(c - row->cells);
 		const struct ls_detect_worker *w = &j->detect.worker[i];
-		struct ls_cell *c = &row->cells[i];
 
-		if (!c->present)
-			continue;
 		c->late_s = (float)j->residuals[i].late_s;
 		if (w->warm == LS_DETECT_WARM && j->detect.ready) {
 			double beyond_s = (j->detect.mode == LS_MODE_LATENESS

@@ -132,8 +132,7 @@ void
 ls_judge_group_adopt(struct ls_engine *e, const struct ls_job *j, size_t slot,
 	const struct ls_finding *group, int64_t now_us)
 {
-	for (size_t i = 0; i < e->finding_count; i++) {
-		struct ls_finding *f = &e->findings[i];
+	LS_FINDINGS (e, f) {
 		const struct ls_engine_worker *w;
 
 		if (ls_finding_is_open(f) || f->cleared_us != now_us ||

@@ -192,9 +192,7 @@ ls_judge_life(struct ls_engine *e, struct ls_job *j, uint64_t step, int64_t now_
 	/* once more before detectors can find who has another rank now */
 	if (!known && !all && judged != LS_DETECT_WARM)
 		return;
-	for (size_t i = 0; i < e->finding_count; i++) {
-		struct ls_finding *f = &e->findings[i];
-
+	LS_FINDINGS (e, f) {
 		if (!ls_finding_is_open(f) || strcmp(f->who.job, j->name) != 0 ||
 			ls_findings_is_known(f, now_us) || ls_arbiter_holds(e, j, f))
 			continue;

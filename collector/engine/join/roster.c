@@ -130,15 +130,12 @@ roster_retire(struct ls_engine *e, size_t least, bool unheard, int64_t now_us)
 {
 	struct ls_job *oldest = NULL;
 
-	for (size_t i = 0; i < e->job_count; i++) {
-		struct ls_job *j = &e->jobs[i];
-
+	LS_JOBS (e, j)
 		if ((oldest == NULL || j->last_us < oldest->last_us) &&
 			j->count >= least &&
 			ls_job_workers(e, j,
 				unheard ? roster_is_heard : ls_worker_reports) == 0)
 			oldest = j;
-	}
 	if (oldest == NULL)
 		return NULL;
 	ls_findings_clear_job(e, oldest, LS_REASON_NOT_MEASURED, now_us);
@@ -592,6 +589,13 @@ roster_attempt(struct ls_engine *e, struct ls_job *j, const struct ls_worker_inf
 	return 0;
 }
 
+/* Are two names known, and not the same? Another source may know none. */
+static bool
+roster_differ(const char *a, const char *b)
+{
+	return a[0] != '\0' && b[0] != '\0' && strcmp(a, b) != 0;
+}
+
 static int
 roster_declare(struct ls_engine *e, const struct ls_worker_info *info, bool record,
 	int64_t now_us, uint32_t *ret_worker)
@@ -619,6 +623,9 @@ roster_declare(struct ls_engine *e, const struct ls_worker_info *info, bool reco
 		e->stats.duplicate_ranks += rc == 0 && twin;
 	} else if (ls_worker_is_gone(w)) {
 		rc = roster_return(e, j, w, info, now_us);
+	} else if (roster_differ(info->role, w->info.role) ||
+		roster_differ(info->slice, w->info.slice)) {
+		ls_engine_lie(e, info->host, LS_LIE_ROLE, 1);
 	}
 	if (rc != 0)
 		return rc;

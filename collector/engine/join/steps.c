@@ -294,9 +294,9 @@ ls_steps_mostly(const struct ls_row *row, bool (*are)(const struct ls_cell *c))
 {
 	size_t in = 0, present = 0;
 
-	for (size_t i = 0; i < row->cell_count; i++) {
-		present += row->cells[i].present;
-		in += row->cells[i].present && are(&row->cells[i]);
+	LS_CELLS (row, c) {
+		present++;
+		in += are(c);
 	}
 	return 2 * in > present;
 }
@@ -341,9 +341,8 @@ ls_steps_take_oldest(struct ls_steps *s, struct ls_row *ret_row)
 void
 ls_steps_give_back(struct ls_steps *s, struct ls_row *row)
 {
-	for (size_t i = 0; i < row->cell_count; i++)
-		if (row->cells[i].present)
-			row->cells[i].present = false;
+	LS_CELLS (row, c)
+		c->present = false;
 	s->held -= LS_STEPS_ROW_CELLS + row->cell_count;
 	free(s->spare);
 	s->spare = row->cells;

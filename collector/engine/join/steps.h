@@ -23,6 +23,7 @@
 #include <stdint.h>
 #include "collector/engine/params.h"
 #include "collector/engine/residual/blame.h"
+#include "proto/base/mem.h"
 #include "proto/ring/record.h"
 
 #define LS_STEPS_ROW_CELLS 2 /* a row itself is as large as so many cells */
@@ -61,6 +62,12 @@ struct ls_row {
 	size_t cell_count; /* room in cells */
 	struct ls_cell *cells; /* by slot */
 };
+
+/* Each worker's cell in a row that holds its step. */
+#define LS_CELLS(row, c)                                             \
+	LS_EACH (struct ls_cell, c, (row)->cells, (row)->cell_count) \
+		if (!c->present) {                                   \
+		} else
 
 struct ls_steps {
 	struct ls_row *rows; /* sorted by step */

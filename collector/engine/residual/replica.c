@@ -41,12 +41,10 @@ ls_replica_put(struct ls_job *j, struct ls_engine_worker *w, const struct ls_rec
 void
 ls_replica_close(const struct ls_engine *e, const struct ls_job *j, struct ls_row *row)
 {
-	for (size_t i = 0; i < row->cell_count; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-		struct ls_cell *c = &row->cells[i];
+	LS_CELLS (row, c) {
+		const struct ls_engine_worker *w =
+			&e->workers[j->slots[c - row->cells]];
 
-		if (!c->present)
-			continue;
 		/* Replay is given whole ones. */
 		if (!j->manual && w->window <= row->step && !ls_worker_is_gone(w)) {
 			c->present = false;
@@ -67,9 +65,8 @@ replica_differ(struct ls_job *j, const struct ls_row *row)
 	double *v = j->room.a, centre;
 	size_t n = 0;
 
-	for (size_t i = 0; i < row->cell_count; i++)
-		if (row->cells[i].present)
-			v[n++] = (double)row->cells[i].duration_s;
+	LS_CELLS (row, c)
+		v[n++] = (double)c->duration_s;
 	centre = ls_stats_median(v, n);
 	return LS_MAD_TO_SIGMA * ls_stats_mad(v, n, centre) >= LS_VISIBLE * centre;
 }
@@ -173,9 +170,9 @@ replica_place_bins(struct ls_job *j, const struct ls_row *row)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < row->cell_count; i++)
-		if (row->cells[i].present && row->cells[i].work > 0)
-			j->room.a[n++] = (double)row->cells[i].work;
+	LS_CELLS (row, c)
+		if (c->work > 0)
+			j->room.a[n++] = (double)c->work;
 	if (n < LS_PEERS)
 		return;
 	j->replica.first_bin =
@@ -334,9 +331,8 @@ replica_totals(struct ls_job *j, const struct ls_row *row, struct ls_blame_step 
 		.last = SIZE_MAX,
 		.second = SIZE_MAX,
 		.costs = SIZE_MAX };
-	for (size_t i = 0; i < row->cell_count; i++)
-		if (row->cells[i].present)
-			j->room.a[n++] = (double)row->cells[i].own_s;
+	LS_CELLS (row, c)
+		j->room.a[n++] = (double)c->own_s;
 	totals->used = n;
 	totals->duration_s = ls_stats_median(j->room.a, n);
 }
@@ -354,11 +350,9 @@ ls_replica_judge(struct ls_job *j, const struct ls_row *row,
 		replica_place_bins(j, row);
 	if (!r->has_first || !replica_reserve(j))
 		return;
-	for (size_t i = 0; i < row->cell_count; i++) {
-		struct ls_cell *c = &row->cells[i];
+	LS_CELLS (row, c) {
+		size_t i = (size_t)(c - row->cells);
 
-		if (!c->present)
-			continue;
 		r->worker[i].step = c->own_step + c->steps - 1;
 		c->expected_s = (float)replica_expect(r, &r->line[j->roles.of[i]],
 			(double)c->work);

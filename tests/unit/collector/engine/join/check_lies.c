@@ -175,6 +175,29 @@ LS_TEST(lies, a_million_ranks_are_refused)
 	fake_job_free(job);
 }
 
+/* What was not told before, or is not told now, is no change. */
+LS_TEST(lies, a_role_that_changes_is_counted)
+{
+	static const char *const said[] = { "prefill", "", "decode", "prefill" };
+	struct fake_job *job = fake_job_new(4);
+	struct ls_worker_info info = { .host = "h2", .rank = 4, .attempt = -1 };
+	json_t *lies;
+	uint32_t handle;
+
+	memcpy(info.job, job->name, strlen(job->name) + 1);
+	fake_job_run(job, 10);
+	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+		(void)snprintf(info.role, sizeof(info.role), "%s", said[i]);
+		ck_assert_int_eq(
+			ls_engine_worker(job->engine, &info, job->now_us, &handle), 0);
+	}
+	ck_assert_uint_eq(fake_job_stats(job).workers, 5);
+	lies = believed(job);
+	ck_assert_int_eq(reason_of(lies, 0, "h2", "changed_role"), 1);
+	json_decref(lies);
+	fake_job_free(job);
+}
+
 LS_TEST(lies, the_worst_hosts_are_named_first_and_few)
 {
 	struct fake_job *job = fake_job_new(40);
