@@ -140,42 +140,20 @@ engine_is_of_few(const struct ls_engine *e, const struct ls_job *j,
 static void
 engine_miss(struct ls_engine *e, struct ls_job *j, const struct ls_row *row)
 {
-	LS_WORKERS (e, j, w) {
-		if (w->slot < row->cell_count && row->cells[w->slot].present)
-			continue;
-		if (w->missed < LS_LOOK && ++w->missed == LS_LOOK)
+	LS_WORKERS (e, j, w)
+		if ((w->slot >= row->cell_count || !row->cells[w->slot].present) &&
+			w->missed < LS_LOOK && ++w->missed == LS_LOOK)
 			j->active_known = false;
-	}
 }
 
-/* Ranks, in order, without those that another worker of the same rank has in the row. */
-static size_t
-engine_missing(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_row *row, int32_t *ranks, size_t n)
-{
-	uint32_t *here = j->room.index;
-	size_t there = 0, k = 0, kept = 0;
-
-	ls_job_sort((uint32_t *)ranks, n); /* from 0 on */
-	LS_CELLS (row, c)
-		if (n > 0 && j->twins > 0)
-			here[there++] = (uint32_t)e->workers[j->slots[c - row->cells]]
-						.info.rank;
-	ls_job_sort(here, there);
-	for (size_t i = 0; i < n; i++) {
-		while (k < there && here[k] < (uint32_t)ranks[i])
-			k++;
-		if (k == there || here[k] != (uint32_t)ranks[i])
-			ranks[kept++] = ranks[i];
-	}
-	return kept;
-}
-
+/* Missing ranks are told in order, without those that another worker of the same rank has in the row. */
 static void
 engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 	const struct ls_row *row, uint32_t expected, int64_t now_us)
 {
 	int32_t missing[LS_CLOSE_MISSING_MAX];
+	uint32_t *here = j->room.index;
+	size_t n = 0, there = 0, k = 0;
 	struct ls_engine_close c = { .job = j->name,
 		.attempt = j->attempt,
 		.step = row->step,
@@ -186,10 +164,22 @@ engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 
 	if (e->sink.closed == NULL)
 		return;
-	for (size_t i = 0; i < j->count && c.missing_count < LS_CLOSE_MISSING_MAX; i++)
+	for (size_t i = 0; i < j->count && n < LS_CLOSE_MISSING_MAX; i++)
 		if (i >= row->cell_count || !row->cells[i].present)
-			missing[c.missing_count++] = e->workers[j->slots[i]].info.rank;
-	c.missing_count = engine_missing(e, j, row, missing, c.missing_count);
+			missing[n++] = e->workers[j->slots[i]].info.rank;
+	ls_job_sort((uint32_t *)missing, n); /* from 0 on */
+	LS_CELLS (row, cell)
+		if (n > 0 && j->twins > 0)
+			here[there++] =
+				(uint32_t)e->workers[j->slots[cell - row->cells]]
+					.info.rank;
+	ls_job_sort(here, there);
+	for (size_t i = 0; i < n; i++) {
+		while (k < there && here[k] < (uint32_t)missing[i])
+			k++;
+		if (k == there || here[k] != (uint32_t)missing[i])
+			missing[c.missing_count++] = missing[i];
+	}
 	e->sink.closed(e->sink.arg, &c);
 }
 
@@ -569,13 +559,10 @@ ls_engine_counters(struct ls_engine *e, const char *host, uint32_t worker, int64
 void
 ls_engine_silence(struct ls_engine *e, int64_t now_us)
 {
-	for (size_t i = 0; i < e->worker_count; i++) {
-		struct ls_engine_worker *w = &e->workers[i];
-
+	LS_EACH (struct ls_engine_worker, w, e->workers, e->worker_count)
 		if (w->current && w->state == LS_WORKER_REPORTING &&
 			now_us - w->seen_us > LS_ENGINE_US(LS_SILENT_S))
 			w->state = LS_WORKER_SILENT;
-	}
 }
 
 void
@@ -663,7 +650,6 @@ ls_engine_seed_finding(struct ls_engine *e, const json_t *finding)
 		rc = ls_finding_parse(finding, &f);
 	if (rc != 0)
 		return rc;
-	f.known_us = f.updated_us;
 	if (ls_findings_find(e, f.id) != NULL) {
 		ls_finding_fini(&f);
 		return -LS_EDUPLICATE;
@@ -687,7 +673,6 @@ ls_engine_stats(const struct ls_engine *e, struct ls_engine_stats *ret_stats)
 {
 	*ret_stats = e->stats;
 	ret_stats->findings_total = e->finding_count;
-	ret_stats->findings_open = 0;
 	LS_FINDINGS (e, f)
 		ret_stats->findings_open += ls_finding_is_open(f);
 }

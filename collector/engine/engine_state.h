@@ -286,8 +286,8 @@ ls_job_relearn(struct ls_job *j)
 	ls_pulse_fini(&j->pulse);
 	ls_rhythm_fini(&j->rhythm);
 	ls_scales_reset(&j->scales);
-	for (unsigned g = 0; g < LS_JOB_GROUPS; g++)
-		ls_scales_fini(&j->groups[g].scales);
+	LS_EACH (struct ls_job_groups, g, j->groups, LS_JOB_GROUPS)
+		ls_scales_fini(&g->scales);
 }
 
 /* Cell of a slot in a row; NULL if the worker has no record there. */

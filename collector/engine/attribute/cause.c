@@ -3,6 +3,7 @@
 #include "collector/engine/attribute/cause.h"
 #include "collector/engine/params.h"
 #include "proto/base/err.h"
+#include "proto/base/mem.h"
 #include "proto/ring/record.h"
 
 #include <math.h>
@@ -60,8 +61,8 @@ cause_case(struct cause_case *c, struct ls_evidence *rows, size_t count, double 
 	c->gap_s = gap_s;
 	for (size_t i = 0; i < LS_SIGNAL_COUNT; i++)
 		c->row[i] = &c->none;
-	for (size_t i = 0; i < count; i++)
-		c->row[rows[i].signal] = &rows[i];
+	LS_EACH (struct ls_evidence, row, rows, count)
+		c->row[row->signal] = row;
 }
 
 /* What the row of a signal explains; NaN: not known. */
@@ -73,7 +74,7 @@ cause_covers(const struct cause_case *c, enum ls_signal signal)
 
 /* Signals that name a cause by themselves, the most specific first. extra: no worker
  * need do it. */
-static const struct {
+static const struct cause_direct {
 	enum ls_signal signal;
 	enum ls_cause cause;
 	bool counter, extra;
@@ -117,14 +118,14 @@ cause_ceiling(const struct cause_case *c, bool counters)
 {
 	double best = 0;
 
-	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
-		const struct ls_evidence *row = c->row[cause_direct[i].signal];
+	LS_EACH (const struct cause_direct, direct, cause_direct,
+		sizeof(cause_direct) / sizeof(cause_direct[0])) {
+		const struct ls_evidence *row = c->row[direct->signal];
 		double coverage = ls_cause_coverage(row, c->gap_s);
 
 		if (coverage >= LS_EXPLAINS &&
-			(counters ? cause_direct[i].counter
-				  : cause_direct[i].extra &&
-						row->p50 <= LS_FEW * row->subject))
+			(counters ? direct->counter
+				  : direct->extra && row->p50 <= LS_FEW * row->subject))
 			best = fmax(best, cause_confidence(coverage));
 	}
 	return best > 0 ? best : LS_CONFIDENCE_MAX;
@@ -204,10 +205,10 @@ cause_stopped(const struct cause_case *c)
 	if (isnan(c->row[LS_SIGNAL_CPU]->subject) ||
 		isnan(c->row[LS_SIGNAL_RUNQUEUE]->subject))
 		return NAN;
-	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++)
-		if (cause_direct[i].cause != LS_CAUSE_DISPATCH)
-			rest -= fmax(cause_covers(c, cause_direct[i].signal),
-				0); /* 0: NaN */
+	LS_EACH (const struct cause_direct, direct, cause_direct,
+		sizeof(cause_direct) / sizeof(cause_direct[0]))
+		if (direct->cause != LS_CAUSE_DISPATCH)
+			rest -= fmax(cause_covers(c, direct->signal), 0); /* 0: NaN */
 	return rest;
 }
 
@@ -252,16 +253,17 @@ ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s,
 	*d = (struct ls_diagnosis){ 0 };
 	cause_case(&c, rows, count, gap_s);
 	most = cause_ceiling(&c, false);
-	for (size_t i = 0; i < sizeof(cause_direct) / sizeof(cause_direct[0]); i++) {
-		struct ls_evidence *row = c.row[cause_direct[i].signal];
+	LS_EACH (const struct cause_direct, direct, cause_direct,
+		sizeof(cause_direct) / sizeof(cause_direct[0])) {
+		struct ls_evidence *row = c.row[direct->signal];
 		double coverage = ls_cause_coverage(row, gap_s);
 
-		if (cause_direct[i].counter &&
+		if (direct->counter &&
 			(!counters_ripe || cause_is_usual(row, coverage)))
 			continue;
-		cause_mark(row, coverage, cause_direct[i].cause);
-		cause_add(d, cause_direct[i].cause, coverage,
-			cause_direct[i].cause == LS_CAUSE_DISPATCH && counters_ripe
+		cause_mark(row, coverage, direct->cause);
+		cause_add(d, direct->cause, coverage,
+			direct->cause == LS_CAUSE_DISPATCH && counters_ripe
 				? fmin(most, cause_launch_ceiling(&c))
 				: most);
 	}
@@ -274,10 +276,10 @@ ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s,
 		cause_add(d, LS_CAUSE_COMPUTE, cause_compute(&c, imbalance), most);
 		cause_flat(d, &c, steady, imbalance, most);
 	}
-	for (size_t i = 0; i < d->count; i++) {
+	LS_EACH (struct ls_hypothesis, h, d->hypotheses, d->count) {
 		/* causes exclude each other: the next has at most what is left */
-		d->hypotheses[i].confidence = fmin(d->hypotheses[i].confidence, left);
-		left -= d->hypotheses[i].confidence;
+		h->confidence = fmin(h->confidence, left);
+		left -= h->confidence;
 	}
 	at = d->count;
 	if (at > 0 && d->hypotheses[0].coverage < LS_EXPLAINS)

@@ -5,6 +5,7 @@
 #include "collector/engine/detect/stall.h"
 #include "collector/engine/params.h"
 #include "collector/engine/residual/stats.h"
+#include "proto/base/mem.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -245,19 +246,11 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 	size_t end = room->start[slot == SIZE_MAX ? room->role_count : role + 1];
 	size_t stride = (end - first + EVIDENCE_PEERS_MAX - 1) / EVIDENCE_PEERS_MAX;
 	bool marked = !kind->phase;
-	double spread;
+	double spread, subject = NAN;
 	size_t n = 0;
 
-	*row = (struct ls_evidence){ .cause = LS_CAUSE_COUNT,
-		.signal = kind->signal,
-		.metric = kind->metric,
-		.unit = kind->unit,
-		.subject = slot != SIZE_MAX ? evidence_value(e, w, kind, slot, &marked)
-					    : NAN,
-		.per_step_s = !kind->seconds ? 0
-			: kind->counter >= 0 ? counter_s
-					     : 1,
-		.robust_z = NAN };
+	if (slot != SIZE_MAX)
+		subject = evidence_value(e, w, kind, slot, &marked);
 	for (size_t i = first; i < end; i += stride) {
 		double v = room->sorted[i] == slot
 			? NAN
@@ -266,14 +259,20 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 		if (!isnan(v))
 			scratch[n++] = v;
 	}
-	if (!marked) { /* nobody does that */
-		row->subject = NAN;
-		n = 0;
-	}
-	row->peers = n;
-	row->p10 = ls_stats_quantile(scratch, n, 0.1);
-	row->p50 = ls_stats_quantile(scratch, n, 0.5);
-	row->p90 = ls_stats_quantile(scratch, n, 0.9);
+	n = marked ? n : 0; /* else nobody does that */
+	*row = (struct ls_evidence){ .cause = LS_CAUSE_COUNT,
+		.signal = kind->signal,
+		.metric = kind->metric,
+		.unit = kind->unit,
+		.subject = marked ? subject : NAN,
+		.p10 = ls_stats_quantile(scratch, n, 0.1),
+		.p50 = ls_stats_quantile(scratch, n, 0.5),
+		.p90 = ls_stats_quantile(scratch, n, 0.9),
+		.peers = n,
+		.per_step_s = !kind->seconds ? 0
+			: kind->counter >= 0 ? counter_s
+					     : 1,
+		.robust_z = NAN };
 	spread = LS_MAD_TO_SIGMA * ls_stats_mad(scratch, n, row->p50);
 	if (spread > 0)
 		row->robust_z = (row->subject - row->p50) / spread;
@@ -481,9 +480,8 @@ ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j,
 	for (size_t i = w.first; i < w.end; i++)
 		if (evidence_live(&w, i) != NULL)
 			w.live[w.live_count++] = evidence_live(&w, i);
-	for (size_t k = 0; k < sizeof(evidence_kinds) / sizeof(evidence_kinds[0]);
-		k++) {
-		const struct evidence_kind *kind = &evidence_kinds[k];
+	LS_EACH (const struct evidence_kind, kind, evidence_kinds,
+		sizeof(evidence_kinds) / sizeof(evidence_kinds[0])) {
 		struct ls_evidence *row = &g->rows[g->count];
 
 		evidence_row(e, &w, kind, slot, counter_s, scratch, row);
@@ -522,7 +520,9 @@ evidence_kept(const struct ls_engine *e, const struct evidence_window *w, size_t
 	double *more = j->room.a, second = -INFINITY, centre;
 	size_t n = 0, best;
 
-	for (size_t i = 0; i < j->count; i++) {
+	LS_WORKERS (e, j, one) {
+		size_t i = one->slot;
+
 		more[i] = at > 0 && j->slices.of[i] + 1 != at
 			? NAN
 			: evidence_rate(e, j, metric, i, w->from_us, w->to_us) -
@@ -532,15 +532,13 @@ evidence_kept(const struct ls_engine *e, const struct evidence_window *w, size_t
 		ls_stats_best(most, more[i], i);
 	}
 	best = most[0].at;
-	for (size_t i = 0; i < j->count && best != SIZE_MAX; i++)
-		if (i != best &&
-			!(of_host &&
-				e->workers[j->slots[i]].host ==
-					e->workers[j->slots[best]].host))
-			second = fmax(second, more[i]); /* a NaN is not taken */
-	for (size_t i = 0; i < j->count; i++)
-		if (!isnan(more[i]))
-			more[n++] = more[i];
+	LS_WORKERS (e, j, one)
+		if (best != SIZE_MAX && one->slot != best &&
+			!(of_host && one->host == e->workers[j->slots[best]].host))
+			second = fmax(second, more[one->slot]); /* a NaN is not taken */
+	LS_EACH (const double, x, more, j->count)
+		if (!isnan(*x))
+			more[n++] = *x;
 	centre = ls_stats_median(more, n);
 	if (n < LS_PEERS || most[0].v - centre < least ||
 		second - centre > LS_QUARTER * (most[0].v - centre))
@@ -577,12 +575,12 @@ ls_evidence_resends(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_gathered g;
 
 	evidence_totals(e, &w, who, ch, &g);
-	for (size_t i = 0; i < j->count; i++) {
-		if (who.at > 0 && j->slices.of[i] + 1 != who.at)
+	LS_WORKERS (e, j, one) {
+		if (who.at > 0 && j->slices.of[one->slot] + 1 != who.at)
 			continue;
-		now = evidence_rate(e, j, LS_METRIC_HOST_TCP_RETRANSMITS, i, w.from_us,
-			w.to_us);
-		before = evidence_rate(e, j, LS_METRIC_HOST_TCP_RETRANSMITS, i,
+		now = evidence_rate(e, j, LS_METRIC_HOST_TCP_RETRANSMITS, one->slot,
+			w.from_us, w.to_us);
+		before = evidence_rate(e, j, LS_METRIC_HOST_TCP_RETRANSMITS, one->slot,
 			start_us - EVIDENCE_COUNTERS_US, start_us);
 		/* false for NaN */
 		if (now - before > LS_FAR * sqrt((now + before) / time_s) &&

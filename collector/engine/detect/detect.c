@@ -15,8 +15,8 @@
 void
 ls_detect_fini(struct ls_detect *d)
 {
-	for (size_t i = 0; i < d->count; i++)
-		free(d->worker[i].learning);
+	LS_EACH (const struct ls_detect_worker, w, d->worker, d->count)
+		free(w->learning);
 	free(d->worker);
 	free(d->scratch);
 	free(d->near);
@@ -59,12 +59,11 @@ ls_detect_reserve_slices(struct ls_detect *d, size_t slices)
 void
 ls_detect_reset_worker(struct ls_detect *d, size_t slot)
 {
-	for (size_t i = 0; i < d->net_count; i++)
-		if (d->net[i].names == LS_NET_HOST && d->net[i].slot == slot)
-			d->net[i].names = LS_NET_ALL;
+	LS_EACH (struct ls_detect_net, net, d->net, d->net_count)
+		if (net->names == LS_NET_HOST && net->slot == slot)
+			net->names = LS_NET_ALL;
 	LS_ASSERT(slot < d->count);
-	for (int k = 0; k < LS_DETECT_KIND_COUNT; k++)
-		d->open -= d->worker[slot].channel[k].level == LS_LEVEL_FINDING;
+	d->open -= (size_t)__builtin_popcount(ls_detect_found(d->worker[slot].channel));
 	free(d->worker[slot].learning);
 	memset(&d->worker[slot], 0, sizeof(d->worker[slot]));
 }
@@ -267,20 +266,6 @@ detect_suspect(const struct ls_detect *d)
 		LS_DETECT_FINDING);
 }
 
-static struct detect_before
-detect_before(struct ls_detect *d, uint64_t step)
-{
-	bool teaches = step > d->taught_step;
-
-	d->taught_step = teaches ? step : d->taught_step;
-	return (struct detect_before){
-		.inflation = ls_detect_base_inflation(d),
-		.suspect = detect_suspect(d),
-		.calm = d->open == 0,
-		.teaches = teaches,
-	};
-}
-
 /* Scales names a worker: its reference is what was usual of it then, and its CUSUM has
  * said enough. */
 static void
@@ -410,7 +395,11 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 		return;
 	}
 	ls_detect_nets(d, step, t_us, residual, n, totals);
-	before = detect_before(d, step);
+	before = (struct detect_before){ .inflation = ls_detect_base_inflation(d),
+		.suspect = detect_suspect(d),
+		.calm = d->open == 0,
+		.teaches = step > d->taught_step };
+	d->taught_step = before.teaches ? step : d->taught_step;
 	for (size_t i = 0; i < n; i++) {
 		struct ls_detect_worker *w = &d->worker[i];
 		double alone_s;

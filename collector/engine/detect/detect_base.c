@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/detect/detect_base.h"
+#include "proto/base/mem.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,9 +14,9 @@ detect_reckon(struct ls_detect_usual *u)
 	double copy[LS_DETECT_WARM];
 	size_t known = 0;
 
-	for (uint32_t i = 0; i < u->n; i++)
-		if (!isnan(u->first[i]))
-			copy[known++] = (double)u->first[i];
+	LS_EACH (const float, v, u->first, u->n)
+		if (!isnan(*v))
+			copy[known++] = (double)*v;
 	u->base = ls_stats_median(copy, known);
 	u->sigma = LS_MAD_TO_SIGMA * ls_stats_mad(copy, known, u->base);
 }
@@ -40,8 +41,8 @@ detect_choose_mode(struct ls_detect *d, bool clocks_ok)
 		0; /* largest systematic offset of an exit, ratio to the step */
 	bool enters = false;
 
-	for (size_t i = 0; i < d->count; i++) {
-		struct ls_detect_warm *learned = d->worker[i].learning;
+	LS_EACH (const struct ls_detect_worker, w, d->worker, d->count) {
+		struct ls_detect_warm *learned = w->learning;
 
 		if (learned == NULL)
 			continue;
@@ -96,9 +97,9 @@ detect_born_ratio(struct ls_detect *d)
 	size_t known = 0;
 	double centre;
 
-	for (size_t i = 0; i < d->count; i++)
-		if (d->worker[i].warm == LS_DETECT_WARM)
-			d->scratch[known++] = d->worker[i].base_own_s;
+	LS_EACH (const struct ls_detect_worker, w, d->worker, d->count)
+		if (w->warm == LS_DETECT_WARM)
+			d->scratch[known++] = w->base_own_s;
 	if (known < LS_SIXTEENTH)
 		return LS_LARGE;
 	centre = ls_stats_median(d->scratch, known);
@@ -136,13 +137,11 @@ detect_born_slow(struct ls_detect *d)
 	size_t slow = 0;
 	bool structure;
 
-	for (size_t i = 0; i < d->count; i++)
-		slow += detect_is_born_slow(d, &d->worker[i], ratio);
+	LS_EACH (const struct ls_detect_worker, w, d->worker, d->count)
+		slow += detect_is_born_slow(d, w, ratio);
 	structure = (double)slow > LS_QUARTER * (double)d->count ||
 		(slow >= LS_MANY && slow * LS_SIXTEENTH >= d->count);
-	for (size_t i = 0; i < d->count; i++) {
-		struct ls_detect_worker *w = &d->worker[i];
-
+	LS_EACH (struct ls_detect_worker, w, d->worker, d->count) {
 		if (w->fresh && !structure && detect_is_born_slow(d, w, ratio))
 			detect_take_out(w);
 		w->fresh = false;
@@ -249,9 +248,9 @@ ls_detect_base_step(struct ls_detect *d, size_t n, bool clocks_ok, bool fresh)
 {
 	if (!d->ready && d->judged >= detect_warm_steps(d) + LS_DETECT_SKIP) {
 		detect_choose_mode(d, clocks_ok);
-		for (size_t i = 0; i < n; i++)
-			if (d->worker[i].warm == LS_DETECT_WARM)
-				detect_finish_warm(d, &d->worker[i]);
+		LS_EACH (struct ls_detect_worker, w, d->worker, n)
+			if (w->warm == LS_DETECT_WARM)
+				detect_finish_warm(d, w);
 		fresh = true;
 	}
 	if (fresh)

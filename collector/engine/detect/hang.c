@@ -4,6 +4,7 @@
 #include "collector/engine/attribute/evidence.h"
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/residual/stats.h"
+#include "proto/base/mem.h"
 
 #include <math.h>
 #include <string.h>
@@ -82,7 +83,7 @@ hang_stands_still(const struct ls_job *j, const struct hang_count *c, int64_t no
 }
 
 /* Who is not in the barrier while others are; none if nobody waits, or too many are
- * not. */
+ * not. *ret_count: 0 at first. */
 static enum ls_hang_why
 hang_absent(const struct ls_engine *e, const struct ls_job *j,
 	const struct hang_count *c, int64_t now_us, int32_t ranks[LS_CLOSE_MISSING_MAX],
@@ -91,17 +92,13 @@ hang_absent(const struct ls_engine *e, const struct ls_job *j,
 	size_t absent = c->expected - c->place[HANG_WAITS], n = 0;
 	enum ls_hang_why why = LS_HANG_COLLECTIVE;
 
-	*ret_count = 0;
-	if (c->place[HANG_WAITS] == 0)
+	if (c->place[HANG_WAITS] == 0 ||
+		(absent > 1 && (double)absent > LS_QUARTER * (double)c->expected))
 		return LS_HANG_UNKNOWN;
-	if (absent == 0)
-		return LS_HANG_COLLECTIVE;
-	if (absent > 1 && (double)absent > LS_QUARTER * (double)c->expected)
-		return LS_HANG_UNKNOWN;
-	for (size_t i = 0; i < j->count && n < LS_CLOSE_MISSING_MAX; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-
-		if (hang_place_of(w, now_us) == HANG_WAITS || ls_worker_has_left(j, w))
+	LS_WORKERS (e, j, w) {
+		if (n == LS_CLOSE_MISSING_MAX ||
+			hang_place_of(w, now_us) == HANG_WAITS ||
+			ls_worker_has_left(j, w))
 			continue;
 		why = ls_worker_is_gone(w)			   ? LS_HANG_GONE
 			: hang_place_of(w, now_us) == HANG_UNKNOWN ? LS_HANG_SILENT
@@ -127,13 +124,13 @@ hang_end_cause(const struct ls_engine *e, const struct ls_job *j,
 	};
 	enum ls_cause all = LS_CAUSE_PROCESS_GONE;
 
-	for (size_t i = 0; i < seen->count; i++) {
-		const struct ls_engine_worker *w = ls_job_rank(e, j, seen->ranks[i]);
+	LS_EACH (const int32_t, rank, seen->ranks, seen->count) {
+		const struct ls_engine_worker *w = ls_job_rank(e, j, *rank);
 		enum ls_cause one = w != NULL && ls_worker_is_gone(w)
 			? causes[w->how]
 			: LS_CAUSE_PROCESS_GONE;
 
-		if (i > 0 && one != all)
+		if (rank > seen->ranks && one != all)
 			return LS_CAUSE_PROCESS_GONE;
 		all = one;
 	}
@@ -184,16 +181,15 @@ static struct ls_finding *
 hang_told(struct ls_engine *e, const struct ls_job *j, uint64_t step,
 	const struct ls_finding *but, int64_t now_us)
 {
-	for (size_t i = e->finding_count; i > 0 && j->hang.on && j->hang.step == step;
-		i--) {
-		struct ls_finding *f = &e->findings[i - 1];
+	struct ls_finding *told = NULL; /* of several the newest */
 
-		if (f != but && ls_finding_is_open(f) && f->kind == LS_KIND_HANG &&
+	LS_FINDINGS (e, f)
+		if (j->hang.on && j->hang.step == step && f != but &&
+			ls_finding_is_open(f) && f->kind == LS_KIND_HANG &&
 			strcmp(f->who.job, j->name) == 0 && f->accounted_step == step &&
 			!ls_findings_is_known(f, now_us))
-			return f;
-	}
-	return NULL;
+			told = f;
+	return told;
 }
 
 /* Opens the finding or brings it up to date; its evidence and diagnosis are filled in
@@ -236,15 +232,14 @@ ls_hang_take(struct ls_engine *e, struct ls_job *j, const struct ls_engine_hang 
 	double still_s = (double)(seen->t_us - seen->since_us) * 1e-6;
 	const struct ls_engine_worker *w =
 		seen->count == 1 ? ls_job_rank(e, j, seen->ranks[0]) : NULL;
-	struct ls_evidence *row;
 	struct ls_finding f;
 
 	j->hang.look_us = seen->t_us;
 	if (j->detect.judged < LS_LOOK || !(j->detect.step_s > 0))
 		return; /* stored, but of steps that were not read: there is no median to measure it by */
 	f = hang_subject(e, j, w);
-	row = ls_findings_row(&f, "standstill_s", "s", still_s, j->detect.step_s);
-	row->role = LS_EVIDENCE_SUPPORTS;
+	ls_findings_row(&f, "standstill_s", "s", still_s, j->detect.step_s)->role =
+		LS_EVIDENCE_SUPPORTS;
 	f.diagnosis = ls_cause_alone(hang_cause(e, j, seen), 1);
 	hang_tell(e, j, &f, seen->step, seen->since_us, still_s, seen->t_us);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/hash.h"
+#include "proto/base/mem.h"
 
 #define REFERENCE_ORDER 0x0102030405060708u
 
@@ -210,12 +211,13 @@ reference_taught(const struct ls_job *j, const struct ls_engine_worker *w)
 /* What was usual of a host. */
 static void
 reference_put_past(const struct ls_engine_host *h, const struct ls_past *past,
-	struct ls_reference *r)
+	int64_t t_us, struct ls_reference *r)
 {
-	r->key = reference_host_key(h, past->key);
-	r->value[REFERENCE_PAST_USUAL] = (double)past->usual;
-	r->value[REFERENCE_PAST_EXCESS] = (double)past->excess;
-	r->value[REFERENCE_PAST_BELOW] = (double)past->below;
+	*r = (struct ls_reference){ .key = reference_host_key(h, past->key),
+		.t_us = t_us,
+		.value = { [REFERENCE_PAST_USUAL] = (double)past->usual,
+			[REFERENCE_PAST_EXCESS] = (double)past->excess,
+			[REFERENCE_PAST_BELOW] = (double)past->below } };
 }
 
 /* A job, its workers, and what their hosts would keep if it ended now. */
@@ -232,7 +234,7 @@ reference_put_all(const struct ls_engine *e, const struct ls_job *j,
 		if (j->detect.worker[w->slot].warm == LS_DETECT_WARM)
 			reference_put_worker(j, w, &r[n++]);
 		if (!isnan(past.usual))
-			reference_put_past(&e->hosts[w->host], &past, &r[n++]);
+			reference_put_past(&e->hosts[w->host], &past, 0, &r[n++]);
 	}
 	return n;
 }
@@ -252,30 +254,24 @@ ls_engine_reference(const struct ls_engine *e, int64_t now_us, void **ret_bytes,
 		return -ENOMEM;
 	r = (struct ls_reference *)(h + 1);
 	LS_JOBS (e, j) {
-		if (j->scales.unit_data > 0) {
-			r[n].key = reference_shape_key(j);
-			r[n].value[REFERENCE_SHAPE_UNIT] = j->scales.unit_data;
-			r[n++].value[REFERENCE_SHAPE_LATE] = j->scales.late;
-		}
+		if (j->scales.unit_data > 0)
+			r[n++] = (struct ls_reference){ .key = reference_shape_key(j),
+				.value = { [REFERENCE_SHAPE_UNIT] = j->scales.unit_data,
+					[REFERENCE_SHAPE_LATE] = j->scales.late } };
 		/* replicas are compared at equal load, and learn soon */
 		if (j->detect.ready && !j->replica.on && j->attempt >= 0)
 			n += reference_put_all(e, j, &r[n]);
 	}
-	for (size_t i = 0; i < n; i++)
-		r[i].t_us = now_us;
+	LS_EACH (struct ls_reference, one, r, n)
+		one->t_us = now_us;
 	/* older: what hosts know of attempts before, and of whom this life of the collector has not heard */
-	for (size_t i = 0; i < LS_HOST_PAST * e->host_count; i++) {
-		const struct ls_engine_host *host = &e->hosts[i / LS_HOST_PAST];
-		const struct ls_past *past = &host->past[i % LS_HOST_PAST];
-
-		if (past->key == 0)
-			continue;
-		r[n].t_us = now_us - 1;
-		reference_put_past(host, past, &r[n++]);
-	}
-	for (size_t i = 0; i < e->reference_count; i++)
-		if (now_us - e->reference[i].t_us < LS_ENGINE_US(LS_REOPEN_S))
-			r[n++] = e->reference[i];
+	LS_EACH (const struct ls_engine_host, host, e->hosts, e->host_count)
+		LS_EACH (const struct ls_past, past, host->past, LS_HOST_PAST)
+			if (past->key != 0)
+				reference_put_past(host, past, now_us - 1, &r[n++]);
+	LS_EACH (const struct ls_reference, old, e->reference, e->reference_count)
+		if (now_us - old->t_us < LS_ENGINE_US(LS_REOPEN_S))
+			r[n++] = *old;
 	if (n == 0) {
 		free(h);
 		return -LS_EABSENT;
@@ -298,17 +294,17 @@ reference_sort(struct ls_reference *r, size_t n)
 	size_t kept = 0;
 
 	qsort(r, n, sizeof(*r), reference_compare);
-	for (size_t i = 0; i < n; i++) {
+	LS_EACH (const struct ls_reference, one, r, n) {
 		struct ls_reference *last = kept > 0 ? &r[kept - 1] : NULL;
 
-		if (r[i].t_us < 0)
+		if (one->t_us < 0)
 			continue; /* no time */
-		if (last == NULL || last->key != r[i].key) {
-			r[kept++] = r[i];
-		} else if (last->t_us == r[i].t_us && (last->key & 1) != 0) {
+		if (last == NULL || last->key != one->key) {
+			r[kept++] = *one;
+		} else if (last->t_us == one->t_us && (last->key & 1) != 0) {
 			last->value[REFERENCE_PAST_USUAL] =
 				fmax(last->value[REFERENCE_PAST_USUAL],
-					r[i].value[REFERENCE_PAST_USUAL]);
+					one->value[REFERENCE_PAST_USUAL]);
 			last->value[REFERENCE_PAST_EXCESS] = 0;
 		}
 	}
@@ -393,15 +389,14 @@ ls_reference_shape(const struct ls_engine *e, struct ls_job *j)
 void
 ls_reference_keep(struct ls_engine *e, const struct ls_job *j)
 {
-	/* nothing is known of the processes that may have come since all ended */
-	for (size_t i = 0; i < j->count && j->detect.judged > 0; i++) {
-		const struct ls_engine_worker *w = &e->workers[j->slots[i]];
-		struct ls_past is = reference_taught(j, w);
-		struct ls_past *past = e->hosts[w->host].past;
+	LS_WORKERS (e, j, w) {
+		struct ls_past is = reference_taught(j, w),
+			       *past = e->hosts[w->host].past;
 		size_t at = reference_past_at(&e->hosts[w->host], is.key);
 
-		if (isnan(is.usual))
-			continue; /* earlier attempts know better */
+		/* nothing is known of the processes that may have come since all ended, or earlier attempts know better */
+		if (j->detect.judged == 0 || isnan(is.usual))
+			continue;
 		if (past[at].key == is.key && past[at].run_us == is.run_us) {
 			is.usual = fmaxf(is.usual, past[at].usual);
 			is.excess = 0;

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "collector/engine/detect/rhythm.h"
 #include "collector/engine/residual/stats.h"
+#include "proto/base/mem.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,9 +29,9 @@ rhythm_event(const struct ls_rhythm *r, size_t i)
 struct ls_rhythm_order *
 ls_rhythm_period_of(const struct ls_rhythm *r, size_t slot)
 {
-	for (size_t i = 0; i < LS_RHYTHM_PERIODS; i++)
-		if (r->period[i].on && r->period[i].slot == slot)
-			return (struct ls_rhythm_order *)&r->period[i];
+	LS_EACH (const struct ls_rhythm_order, p, r->period, LS_RHYTHM_PERIODS)
+		if (p->on && p->slot == slot)
+			return (struct ls_rhythm_order *)p;
 	return NULL;
 }
 
@@ -41,9 +42,9 @@ ls_rhythm_reset_worker(struct ls_rhythm *r, uint32_t slot)
 
 	if (p != NULL)
 		p->on = false;
-	for (size_t i = 0; i < r->count; i++)
-		if (r->event[i].slot == slot)
-			r->event[i].slot = UINT32_MAX;
+	LS_EACH (struct ls_rhythm_event, ev, r->event, r->count)
+		if (ev->slot == slot)
+			ev->slot = UINT32_MAX;
 }
 
 /* Keeps an event, unless it goes on with one; false: it does, or there is no room. */
@@ -182,9 +183,9 @@ rhythm_place(struct ls_rhythm *r, uint32_t slot)
 {
 	struct ls_rhythm_order *p = ls_rhythm_period_of(r, slot);
 
-	for (size_t i = 0; i < LS_RHYTHM_PERIODS && p == NULL; i++)
-		if (!r->period[i].on && !r->period[i].told)
-			p = &r->period[i];
+	LS_EACH (struct ls_rhythm_order, o, r->period, LS_RHYTHM_PERIODS)
+		if (p == NULL && !o->on && !o->told)
+			p = o;
 	return p;
 }
 
@@ -343,14 +344,11 @@ rhythm_relax(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 	const struct ls_rhythm_event *event[LS_RHYTHM_ROTATING];
 	size_t n;
 
-	for (size_t i = 0; i < LS_RHYTHM_PERIODS; i++) {
-		struct ls_rhythm_order *p = &r->period[i];
-
+	LS_EACH (struct ls_rhythm_order, p, r->period, LS_RHYTHM_PERIODS)
 		if (p->on &&
 			(double)(s->event.step - p->last_step) >
 				(2 + LS_HALF) * p->steps)
 			p->on = false;
-	}
 	if (!r->rotating.on)
 		return;
 	n = rhythm_newest(r, false, event);

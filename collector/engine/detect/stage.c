@@ -21,8 +21,8 @@ ls_stages_fini(struct ls_stages *s)
 static void
 stages_drop(struct ls_stages *s, struct ls_detect *d)
 {
-	for (size_t k = 0; k < s->count; k++)
-		ls_detect_set_level(d, &s->stage[k].channel, LS_LEVEL_QUIET);
+	LS_EACH (struct ls_stage, st, s->stage, s->count)
+		ls_detect_set_level(d, &st->channel, LS_LEVEL_QUIET);
 	ls_stages_fini(s);
 }
 
@@ -50,12 +50,10 @@ ls_stages_group(struct ls_stages *s, struct ls_detect *d, const uint32_t *sorted
 	return 0;
 }
 
-/* The i-th worker that is looked at, in a step; NULL: it is not there. */
+/* A worker that is looked at, in a step; NULL: it is not there. */
 static const struct ls_cell *
-stage_cell(const struct ls_stage *st, size_t i, const struct ls_cell *cells, size_t n)
+stage_cell(uint32_t slot, const struct ls_cell *cells, size_t n)
 {
-	uint32_t slot = st->worker[i];
-
 	return slot < n && cells[slot].present ? &cells[slot] : NULL;
 }
 
@@ -66,8 +64,8 @@ stage_measure(struct ls_stage *st, const struct ls_cell *cells, size_t n)
 	double own[LS_STAGE_WORKERS], work = 0;
 	size_t known = 0, told = 0;
 
-	for (size_t i = 0; i < st->workers; i++) {
-		const struct ls_cell *c = stage_cell(st, i, cells, n);
+	LS_EACH (const uint32_t, slot, st->worker, st->workers) {
+		const struct ls_cell *c = stage_cell(*slot, cells, n);
 
 		if (c == NULL)
 			continue;
@@ -84,18 +82,15 @@ stage_measure(struct ls_stage *st, const struct ls_cell *cells, size_t n)
 /* What the other stages take now, against before: the median of them; NaN: none is
  * known. */
 static double
-stage_others(const struct ls_stages *s, size_t self)
+stage_others(const struct ls_stages *s, const struct ls_stage *self)
 {
 	double ratio[LS_STAGES_MAX];
 	size_t known = 0;
 
-	for (size_t k = 0; k < s->count; k++) {
-		const struct ls_stage *st = &s->stage[k];
-
-		if (k != self && st->usual.n == LS_DETECT_WARM && !isnan(st->own_s) &&
+	LS_EACH (const struct ls_stage, st, s->stage, s->count)
+		if (st != self && st->usual.n == LS_DETECT_WARM && !isnan(st->own_s) &&
 			st->usual.base > 0)
 			ratio[known++] = st->own_s / st->usual.base;
-	}
 	return known == 0 ? NAN : ls_stats_median(ratio, known);
 }
 
@@ -106,8 +101,8 @@ stage_most(const struct ls_stage *st, const struct ls_cell *cells, size_t n,
 {
 	size_t known = 0, late = 0;
 
-	for (size_t i = 0; i < st->workers; i++) {
-		const struct ls_cell *c = stage_cell(st, i, cells, n);
+	LS_EACH (const uint32_t, slot, st->worker, st->workers) {
+		const struct ls_cell *c = stage_cell(*slot, cells, n);
 
 		known += c != NULL;
 		late += c != NULL && (double)c->own_s - usual_s >= LS_HALF * excess_s;
@@ -165,10 +160,9 @@ ls_stages_step(struct ls_stages *s, struct ls_detect *d, uint64_t step, int64_t 
 {
 	if (d->judged <= LS_DETECT_SKIP || !(d->step_s > 0))
 		return;
-	for (size_t k = 0; k < s->count; k++)
-		stage_measure(&s->stage[k], cells, n);
-	for (size_t k = 0; k < s->count; k++) {
-		struct ls_stage *st = &s->stage[k];
+	LS_EACH (struct ls_stage, st, s->stage, s->count)
+		stage_measure(st, cells, n);
+	LS_EACH (struct ls_stage, st, s->stage, s->count) {
 		double others;
 
 		if (isnan(st->own_s))
@@ -176,7 +170,7 @@ ls_stages_step(struct ls_stages *s, struct ls_detect *d, uint64_t step, int64_t 
 		(void)ls_detect_usual(&st->usual_work, st->work); /* along with it */
 		if (!ls_detect_usual(&st->usual, st->own_s))
 			continue;
-		others = stage_others(s, k);
+		others = stage_others(s, st);
 		if (!isnan(others))
 			stage_step(st, d, others, step, t_us, cells, n);
 	}

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "collector/engine/finding/contradictions.h"
 #include "collector/engine/finding/judged.h"
+#include "proto/base/mem.h"
 
 #include <stdio.h>
 
@@ -78,17 +79,14 @@ contradictions_world(const struct ls_engine *e, const struct ls_job *j, json_t *
 			json_sprintf("if TPU_WORKER_HOSTNAMES names the hosts of all "
 				     "slices, set LOCKSTEP_WORLD=%zu and LOCKSTEP_RANK",
 				j->count));
-	for (size_t i = 0; j->world > 0 && j->rank_most >= j->world && i < j->count;
-		i++) {
-		const struct ls_worker_info *who = &e->workers[j->slots[i]].info;
-
-		if (who->rank < j->world ||
-			ls_worker_has_left(j, &e->workers[j->slots[i]]))
+	LS_WORKERS (e, j, w) {
+		if (j->world <= 0 || w->info.rank < j->world ||
+			ls_worker_has_left(j, w))
 			continue;
 		contradictions_add(to, "each is judged",
 			json_sprintf("%s says that it has rank %d, %s that the job has "
 				     "%d workers",
-				who->host, (int)who->rank,
+				w->info.host, (int)w->info.rank,
 				contradictions_who(e, j, j->world), (int)j->world),
 			json_string("set LOCKSTEP_RANK and LOCKSTEP_WORLD"));
 		break; /* one line says it */
@@ -100,13 +98,12 @@ static void
 contradictions_attempt(const struct ls_engine *e, const struct ls_job *j, json_t *to)
 {
 	/* they are the first of the list */
-	for (size_t i = 0; i < j->lost_count && j->count > 0 &&
-		json_array_size(to) < LS_CONTRADICTIONS_SHOWN;
-		i++) {
-		const struct ls_worker_info *who = &j->lost[i].who;
+	LS_EACH (const struct ls_job_lost, lost, j->lost, j->lost_count) {
+		const struct ls_worker_info *who = &lost->who;
 		char user[32] = "";
 
-		if (!ls_judged_is_lost(e, j, &j->lost[i]))
+		if (j->count == 0 || json_array_size(to) >= LS_CONTRADICTIONS_SHOWN ||
+			!ls_judged_is_lost(e, j, lost))
 			continue;
 		if (who->owner != 0 && who->owner != LS_OWNER_APART)
 			(void)snprintf(user, sizeof(user), " (uid %u)", who->owner - 1);

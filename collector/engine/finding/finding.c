@@ -5,6 +5,7 @@
 #include "collector/engine/engine.h"
 #include "collector/engine/params.h"
 #include "proto/base/json.h"
+#include "proto/base/mem.h"
 #include "proto/base/text.h"
 
 #include <endian.h>
@@ -194,10 +195,9 @@ finding_render_missing(const struct ls_finding *f)
 {
 	json_t *rows = json_array();
 
-	for (size_t i = 0; i < f->evidence_count; i++)
-		if (f->evidence[i].role == LS_EVIDENCE_NOT_MEASURED)
-			(void)json_array_append_new(rows,
-				json_string(f->evidence[i].metric));
+	LS_EACH (const struct ls_evidence, row, f->evidence, f->evidence_count)
+		if (row->role == LS_EVIDENCE_NOT_MEASURED)
+			(void)json_array_append_new(rows, json_string(row->metric));
 	return rows;
 }
 
@@ -207,14 +207,12 @@ finding_render_because(const struct ls_finding *f, enum ls_cause cause)
 {
 	json_t *rows = json_array();
 
-	for (size_t i = 0; i < f->evidence_count; i++) {
-		const struct ls_evidence *row = &f->evidence[i];
-
+	LS_EACH (const struct ls_evidence, row, f->evidence, f->evidence_count)
 		if (row->role == LS_EVIDENCE_SUPPORTS &&
 			cause != LS_CAUSE_UNEXPLAINED &&
 			(row->cause == cause || row->cause == LS_CAUSE_COUNT))
-			(void)json_array_append_new(rows, json_sprintf("e%zu", i + 1));
-	}
+			(void)json_array_append_new(rows,
+				json_sprintf("e%zu", (size_t)(row - f->evidence) + 1));
 	return rows;
 }
 
@@ -223,8 +221,8 @@ finding_render_hypotheses(const struct ls_finding *f)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < f->diagnosis.count; i++) {
-		const struct ls_hypothesis *h = &f->diagnosis.hypotheses[i];
+	LS_EACH (const struct ls_hypothesis, h, f->diagnosis.hypotheses,
+		f->diagnosis.count) {
 		const struct ls_cause_info *info = ls_cause_info(h->cause);
 
 		(void)json_array_append_new(list,
@@ -508,19 +506,6 @@ ls_finding_end_episode(struct ls_finding *f)
 	return 0;
 }
 
-/* All of them, if it was ever reopened. */
-static void
-finding_add_episodes(const struct ls_finding *f, json_t **doc)
-{
-	json_t *all;
-
-	if (json_array_size(f->episodes) == 0)
-		return;
-	all = json_copy(f->episodes);
-	ls_json_append(&all, finding_episode(f, !ls_finding_is_open(f)));
-	ls_json_set(doc, "episodes", all);
-}
-
 /* What changes in a finding taken over from storage while nothing is known of it here.
  */
 static json_t *
@@ -554,8 +539,9 @@ finding_render_rows(const struct ls_finding *f)
 {
 	json_t *rows = json_array();
 
-	for (size_t i = 0; i < f->evidence_count; i++) {
-		json_t *row = finding_render_evidence(&f->evidence[i], i);
+	LS_EACH (const struct ls_evidence, ev, f->evidence, f->evidence_count) {
+		size_t i = (size_t)(ev - f->evidence);
+		json_t *row = finding_render_evidence(ev, i);
 
 		if (f->said != NULL) /* who says what */
 			ls_ignore(json_object_set(row, "text",
@@ -594,34 +580,33 @@ finding_render_all(const struct ls_finding *f)
 	return NULL;
 }
 
-/* Why it was cleared, if that is known; what an earlier time said goes. */
-static void
-finding_render_reason(const struct ls_finding *f, json_t **doc)
-{
-	bool part = f->part_of[0] != '\0';
-
-	ls_ignore(json_object_del(*doc, "cleared_reason"));
-	ls_ignore(json_object_del(*doc, "part_of"));
-	if (ls_finding_is_open(f) || (f->reason == LS_REASON_CALM && !part))
-		return;
-	ls_json_set(doc, "cleared_reason",
-		json_string(part ? "part_of"
-				 : ls_finding_name(LS_NAMES_REASON, f->reason)));
-	if (part)
-		ls_json_set(doc, "part_of", json_string(f->part_of));
-}
-
 int
 ls_finding_render(struct ls_finding *f)
 {
 	json_t *doc = ls_finding_is_stored(f) ? finding_render_state(f)
 					      : finding_render_all(f);
+	bool part = f->part_of[0] != '\0';
 
-	finding_add_episodes(f, &doc);
+	if (json_array_size(f->episodes) > 0) { /* it was reopened */
+		json_t *all = json_copy(f->episodes);
+
+		ls_json_append(&all, finding_episode(f, !ls_finding_is_open(f)));
+		ls_json_set(&doc, "episodes", all);
+	}
 	if (f->diagnosis.count > 0 &&
 		f->diagnosis.hypotheses[0].cause == LS_CAUSE_INSIDE_PROGRAM)
 		ls_json_set(&doc, "localised", json_false());
-	finding_render_reason(f, &doc);
+	/* why it was cleared, if that is known; what an earlier time said goes */
+	ls_ignore(json_object_del(doc, "cleared_reason"));
+	ls_ignore(json_object_del(doc, "part_of"));
+	if (!ls_finding_is_open(f) && (part || f->reason != LS_REASON_CALM)) {
+		ls_json_set(&doc, "cleared_reason",
+			json_string(part
+					? "part_of"
+					: ls_finding_name(LS_NAMES_REASON, f->reason)));
+		if (part)
+			ls_json_set(&doc, "part_of", json_string(f->part_of));
+	}
 	if (doc == NULL)
 		return -ENOMEM;
 	json_decref(f->json);

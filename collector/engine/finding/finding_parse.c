@@ -60,15 +60,12 @@ static int
 finding_parse_link(const json_t *subject, struct ls_finding *f)
 {
 	const char *a, *b;
-	int rank_a, rank_b;
 
 	if (json_unpack((json_t *)(uintptr_t)subject, "{s:[s, s], s:[i, i]}", "hosts",
-		    &a, &b, "ranks", &rank_a, &rank_b) != 0 ||
+		    &a, &b, "ranks", &f->who.rank, &f->peer_rank) != 0 ||
 		ls_text_copy(f->who.host, sizeof(f->who.host), a) != 0 ||
 		ls_text_copy(f->peer_host, sizeof(f->peer_host), b) != 0)
 		return -LS_EPARSE;
-	f->who.rank = rank_a;
-	f->peer_rank = rank_b;
 	return 0;
 }
 
@@ -185,7 +182,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	f.uncertainty_steps = (uint32_t)json_integer_value(
 		json_object_get(onset, "uncertainty_steps"));
 	f.detected_us = finding_get_time(json, "first_detected_at");
-	f.updated_us = finding_get_time(json, "updated_at");
+	f.known_us = f.updated_us = finding_get_time(json, "updated_at");
 	f.cleared_us = finding_get_time(json, "cleared_at");
 	f.reason = reason < 0 ? LS_REASON_CALM : (enum ls_finding_reason)reason;
 	f.waits = ls_finding_is_open(&f) &&

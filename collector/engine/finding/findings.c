@@ -39,11 +39,10 @@ ls_findings_tell(struct ls_engine *e, struct ls_finding *f, int64_t now_us)
 struct ls_finding *
 ls_findings_find(const struct ls_engine *e, const char *id)
 {
-	size_t i = e->finding_count;
-
-	while (i > 0 && strcmp(e->findings[i - 1].id, id) != 0)
-		i--;
-	return i > 0 ? &e->findings[i - 1] : NULL;
+	LS_FINDINGS (e, f)
+		if (strcmp(f->id, id) == 0)
+			return f;
+	return NULL;
 }
 
 /* Room for one more finding: when all places are taken, the one cleared first is
@@ -220,25 +219,16 @@ ls_findings_of_job(const struct ls_engine *e, const struct ls_job *j,
 	return f;
 }
 
-/* Workers of the job on the same host as this one, itself included. */
-static size_t
-findings_neighbours(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_engine_worker *w)
-{
-	size_t n = 0;
-
-	LS_WORKERS (e, j, one)
-		n += one->host == w->host;
-	return n;
-}
-
 struct ls_finding
 ls_findings_of_worker(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w)
 {
+	size_t n = 0; /* workers of the job on its host, itself included */
+
+	LS_WORKERS (e, j, one)
+		n += one->host == w->host;
 	return (struct ls_finding){ .who = w->info,
-		.scope = findings_neighbours(e, j, w) == 1 ? LS_SCOPE_HOST
-							   : LS_SCOPE_RANK,
+		.scope = n == 1 ? LS_SCOPE_HOST : LS_SCOPE_RANK,
 		.estimate = j->detect.mode,
 		.slowest_ratio = NAN,
 		.clock_err_s = NAN };

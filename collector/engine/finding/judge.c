@@ -19,6 +19,7 @@
 #include "collector/engine/finding/judge_stage.h"
 #include "collector/engine/detect/reference.h"
 #include "collector/engine/residual/stats.h"
+#include "proto/base/mem.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,21 +29,17 @@
 static void
 judge_keep(struct ls_job *j, struct ls_live_row *kept)
 {
-	struct ls_live_row *slot;
-
 	if (j->live == NULL) /* what is not used yet takes no memory */
 		j->live = calloc(LS_LIVE_STEPS, sizeof(*j->live));
 	if (j->live == NULL) {
 		ls_steps_give_back(&j->steps, &kept->row);
 		return;
 	}
-	slot = &j->live[j->live_head];
 	if (j->live_count == LS_LIVE_STEPS)
-		ls_steps_give_back(&j->steps, &slot->row);
-	else
-		j->live_count++;
-	*slot = *kept;
+		(void)ls_job_forget(j);
+	j->live[j->live_head] = *kept;
 	j->live_head = (j->live_head + 1) % LS_LIVE_STEPS;
+	j->live_count++;
 	j->kept++;
 	ls_recent_add(j);
 }
@@ -273,9 +270,9 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 
 	if (f != NULL && f->waits)
 		return judge_open(e, j, who, kind, step, now_us);
-	if (f == NULL || !ls_findings_is_due(f, step, now_us))
-		return;
-	if (ls_arbiter_is_of_earlier(j, who, f, kind) || ls_arbiter_is_of_net(j, who))
+	if (f == NULL || !ls_findings_is_due(f, step, now_us) ||
+		ls_arbiter_is_of_earlier(j, who, f, kind) ||
+		ls_arbiter_is_of_net(j, who))
 		return;
 	/* On its way out: nothing new is there to see. Of a net, what is healthy would
 	 * dilute what was summed. */
@@ -376,7 +373,7 @@ judge_arrival(const struct ls_job *j, const struct ls_cell *c)
 {
 	bool late = j->detect.mode == LS_MODE_LATENESS;
 
-	if (!c->present || (late ? !c->has_enter : !c->has_wait))
+	if (late ? !c->has_enter : !c->has_wait)
 		return NAN;
 	return late ? (double)c->enter_us * 1e-6 : -(double)c->wait_s;
 }
@@ -391,8 +388,9 @@ judge_costs(const struct ls_job *j, const struct ls_row *row,
 		{ -INFINITY, SIZE_MAX } };
 	double healthy = -INFINITY;
 
-	for (size_t i = 0; i < row->cell_count; i++) {
-		double t = judge_arrival(j, &row->cells[i]); /* NaN is not taken */
+	LS_CELLS (row, c) {
+		size_t i = (size_t)(c - row->cells);
+		double t = judge_arrival(j, c); /* NaN is not taken */
 
 		ls_stats_best(last, t, i);
 		if (t > healthy &&
@@ -418,9 +416,8 @@ judge_blame(const struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 		j->residuals[i] = (struct ls_blame){ NAN, NAN, NAN, NAN, NAN, 0 };
 	if (!j->grouped) {
 		ls_blame_group(&j->room, j->roles.of, j->roles.count, j->count);
-		for (unsigned g = 0; g < LS_JOB_GROUPS; g++)
-			ls_blame_sort(j->groups[g].sorted, j->groups[g].start,
-				j->groups[g].of, j->groups[g].count, j->count);
+		LS_EACH (struct ls_job_groups, g, j->groups, LS_JOB_GROUPS)
+			ls_blame_sort(g->sorted, g->start, g->of, g->count, j->count);
 		/* then none is compared */
 		ls_ignore(ls_stages_group(&j->compare, &j->detect, j->stages.sorted,
 			j->stages.start, j->stages.count));
@@ -484,9 +481,8 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	/* windows teach first what loads take */
 	judged = !masked && !hang && !apart &&
 		(!j->replica.on || j->replica.windows > LS_LOOK);
-	for (size_t i = 0; i < j->detect.net_count; i++)
-		j->detect.net[i].was =
-			(uint8_t)ls_detect_found(j->detect.net[i].channel);
+	LS_EACH (struct ls_detect_net, net, j->detect.net, j->detect.net_count)
+		net->was = (uint8_t)ls_detect_found(net->channel);
 	if (judged) {
 		judge_scales(e, j);
 		ls_detect_step(&j->detect, row->step, row->begin_us,
@@ -515,9 +511,11 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 				j->detect.worker[i].was,
 				j->replica.on ? ls_replica_step(j, i) : row->step,
 				now_us);
-	for (size_t i = 0; i < j->detect.net_count; i++)
-		judge_channels(e, j, (struct ls_suspect){ .net = true, .at = i },
-			j->detect.net[i].was, row->step, now_us);
+	LS_EACH (struct ls_detect_net, net, j->detect.net, j->detect.net_count)
+		judge_channels(e, j,
+			(struct ls_suspect){
+				.net = true, .at = (size_t)(net - j->detect.net) },
+			net->was, row->step, now_us);
 	if (!j->replica.on) {
 		regrouped = ls_judge_regroup(e, j, row->step, now_us);
 		if (regrouped != SIZE_MAX)

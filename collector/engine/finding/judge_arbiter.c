@@ -4,16 +4,17 @@
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/finding/judge_group.h"
 #include "collector/engine/finding/judge_net.h"
+#include "proto/base/mem.h"
 
 #include <string.h>
 
 bool
 ls_arbiter_is_of_net(const struct ls_job *j, struct ls_suspect who)
 {
-	for (size_t i = 0; i < j->detect.net_count && !who.net; i++)
-		if (j->detect.net[i].names == LS_NET_HOST &&
-			j->detect.net[i].slot == who.at &&
-			ls_detect_found(j->detect.net[i].channel) != 0)
+	LS_EACH (const struct ls_detect_net, net, j->detect.net,
+		who.net ? 0 : j->detect.net_count)
+		if (net->names == LS_NET_HOST && net->slot == who.at &&
+			ls_detect_found(net->channel) != 0)
 			return j->detect.worker[who.at].way == LS_WAY_NONE;
 	return false;
 }
@@ -51,13 +52,13 @@ arbiter_net_holds(const struct ls_engine *e, const struct ls_job *j,
 {
 	bool one = f->scope == LS_SCOPE_HOST || f->scope == LS_SCOPE_RANK;
 
-	for (size_t i = 0; i < j->detect.net_count; i++) {
+	LS_EACH (const struct ls_detect_net, net, j->detect.net, j->detect.net_count) {
 		struct ls_finding is;
 
-		if (ls_detect_found(j->detect.net[i].channel) == 0 ||
-			one != (j->detect.net[i].names == LS_NET_HOST))
+		if (ls_detect_found(net->channel) == 0 ||
+			one != (net->names == LS_NET_HOST))
 			continue;
-		is = ls_judge_net_subject(e, j, i);
+		is = ls_judge_net_subject(e, j, (size_t)(net - j->detect.net));
 		if (ls_finding_same_subject(&is, f))
 			return true;
 	}

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "collector/engine/finding/judge_clock.h"
 #include "collector/engine/residual/stats.h"
+#include "proto/base/mem.h"
 
 #include <math.h>
 
@@ -27,12 +28,10 @@ judge_clock_sure(const struct ls_engine *e, const struct ls_job *j, size_t a, si
 	double of[2] = { e->workers[j->slots[a]].clock_err_s,
 		e->workers[j->slots[b]].clock_err_s };
 
-	for (size_t i = 0; i < 2; i++) {
-		if (isnan(of[i]))
-			of[i] = 0;
-		else if (judge_clock_arrivals(j)) /* a worse one is not used */
-			of[i] = fmin(of[i], judge_clock_limit(j));
-	}
+	LS_EACH (double, v, of, 2) /* a worse one than the limit is not used */
+		*v = isnan(*v)			  ? 0
+			: judge_clock_arrivals(j) ? fmin(*v, judge_clock_limit(j))
+						  : *v;
 	return LS_SIGMAS * hypot(of[0], of[1]);
 }
 
@@ -46,26 +45,20 @@ judge_clock_is_bad(const struct ls_engine *e, const struct ls_job *j, size_t slo
 bool
 ls_judge_clocks_ok(const struct ls_engine *e, const struct ls_job *j)
 {
-	size_t i = 0;
-
-	while (i < j->count && !judge_clock_is_bad(e, j, i))
-		i++;
-	return i == j->count;
+	return !(ls_job_clock_err_s(e, j) > judge_clock_limit(j));
 }
 
 /* Times at which workers left the barrier: of all, or of those with good clocks. */
 static size_t
 judge_clock_exits(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_row *row, size_t n, bool all)
+	const struct ls_row *row, bool all)
 {
 	size_t known = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct ls_cell *c = &row->cells[i];
-
-		if (c->present && c->has_enter && (all || !judge_clock_is_bad(e, j, i)))
+	LS_CELLS (row, c)
+		if (c->has_enter &&
+			(all || !judge_clock_is_bad(e, j, (size_t)(c - row->cells))))
 			j->detect.scratch[known++] = (double)c->exit_us;
-	}
 	return known;
 }
 
@@ -73,24 +66,23 @@ void
 ls_judge_clocks_align(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_row *row)
 {
-	size_t n = row->cell_count, good;
+	size_t good;
 	double exit_us;
 	bool all;
 
 	if (!judge_clock_arrivals(j) || ls_judge_clocks_ok(e, j))
 		return;
-	good = judge_clock_exits(e, j, row, n, false);
-	all = 2 * good < n;
+	good = judge_clock_exits(e, j, row, false);
+	all = 2 * good < row->cell_count;
 	if (all)
-		good = judge_clock_exits(e, j, row, n, true);
+		good = judge_clock_exits(e, j, row, true);
 	exit_us = ls_stats_median(j->detect.scratch, good);
-	for (size_t i = 0; i < n; i++) {
+	LS_CELLS (row, c) {
+		size_t i = (size_t)(c - row->cells);
 		const struct ls_detect_worker *w = &j->detect.worker[i];
-		struct ls_cell *c = &row->cells[i];
 		int64_t later_us;
 
-		if (!c->present || !c->has_enter ||
-			(!all && !judge_clock_is_bad(e, j, i)))
+		if (!c->has_enter || (!all && !judge_clock_is_bad(e, j, i)))
 			continue;
 		/* it may always leave a little later than others */
 		later_us = llround(exit_us + (w->base_s - w->base_wait_s) * 1e6 -
@@ -119,12 +111,12 @@ ls_judge_is_apart(const struct ls_engine *e, const struct ls_job *j,
 	/* as almost always */
 	if (j->replica.on || !ls_blame_is_apart(row->cells, n, totals, 0))
 		return false;
-	for (size_t i = 0; i < n; i++) {
-		double one_s = e->workers[j->slots[i]].clock_err_s;
+	LS_CELLS (row, c) {
+		double one_s = e->workers[j->slots[c - row->cells]].clock_err_s;
 
-		if (row->cells[i].present && isnan(one_s))
+		if (isnan(one_s))
 			return false;
-		if (row->cells[i].present && one_s > err_s)
+		if (one_s > err_s)
 			err_s = one_s;
 	}
 	return ls_blame_is_apart(row->cells, n, totals, err_s);

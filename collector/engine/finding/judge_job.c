@@ -3,6 +3,7 @@
 #include "collector/engine/finding/judge_job.h"
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/finding/judge_arbiter.h"
+#include "proto/base/mem.h"
 
 #include <math.h>
 #include <string.h>
@@ -23,27 +24,26 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 
 	f->evidence_count = 0;
 	f->diagnosis = ls_cause_alone(LS_CAUSE_UNEXPLAINED, 1);
-	for (size_t i = 0; i < sizeof(judge_job_phases) / sizeof(judge_job_phases[0]);
-		i++) {
-		enum ls_phase phase = judge_job_phases[i];
-		const struct ls_cause_phase *of = ls_cause_phase(phase);
-		double more = p->since.now.v[LS_PULSE_PHASE + phase] -
-			p->base.v[LS_PULSE_PHASE + phase];
+	LS_EACH (const enum ls_phase, phase, judge_job_phases,
+		sizeof(judge_job_phases) / sizeof(judge_job_phases[0])) {
+		const struct ls_cause_phase *of = ls_cause_phase(*phase);
+		double more = p->since.now.v[LS_PULSE_PHASE + *phase] -
+			p->base.v[LS_PULSE_PHASE + *phase];
 		struct ls_evidence *row;
 
-		if (p->since.now.v[LS_PULSE_PHASE + phase] <= 0 &&
-			p->base.v[LS_PULSE_PHASE + phase] <= 0)
+		if (p->since.now.v[LS_PULSE_PHASE + *phase] <= 0 &&
+			p->base.v[LS_PULSE_PHASE + *phase] <= 0)
 			continue; /* nobody marks it */
 		row = ls_findings_row(f, of->metric, "s",
-			p->since.now.v[LS_PULSE_PHASE + phase],
-			p->base.v[LS_PULSE_PHASE + phase]);
+			p->since.now.v[LS_PULSE_PHASE + *phase],
+			p->base.v[LS_PULSE_PHASE + *phase]);
 		/* the least wait: the others also wait for their peers, not only for the collective */
-		if (phase == LS_PHASE_SYNC_WAIT &&
+		if (*phase == LS_PHASE_SYNC_WAIT &&
 			!isnan(p->since.now.v[LS_PULSE_LEAST]))
 			more = p->since.now.v[LS_PULSE_LEAST] -
 				p->base.v[LS_PULSE_LEAST];
 		if (more < LS_EXPLAINS * grown ||
-			(phase == LS_PHASE_SYNC_WAIT && !whole))
+			(*phase == LS_PHASE_SYNC_WAIT && !whole))
 			continue;
 		row->role = LS_EVIDENCE_SUPPORTS;
 		if (more / grown > best) {
@@ -53,16 +53,15 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 	}
 }
 
-/* Correlation of own work with the work done (or with the fullest expert's load), over
- * the newest steps, and how much that varies. */
-static double
-judge_job_work(const struct ls_job *j, bool load, double *ret_cv)
+/* Does own work follow the work done (or the fullest expert's load), which differs, over
+ * the newest steps? Then each step waits for whoever has most of it. */
+static bool
+judge_job_follows(const struct ls_job *j, bool load)
 {
 	struct ls_stats_line l = { 0 };
 	size_t rows = j->live_count < LS_DETECT_WARM ? j->live_count : LS_DETECT_WARM;
 	size_t stride = (j->count + LS_PULSE_WORKERS - 1) / LS_PULSE_WORKERS;
 
-	*ret_cv = 0;
 	for (size_t i = j->live_count - rows; i < j->live_count; i++) {
 		for (size_t s = 0; s < j->count; s += stride) {
 			const struct ls_cell *c = ls_row_cell(ls_job_row(j, i), s);
@@ -73,24 +72,9 @@ judge_job_work(const struct ls_job *j, bool load, double *ret_cv)
 		}
 	}
 	l = ls_stats_line_about_mean(&l);
-	if (!(l.n > 1) || !(l.xx > 0) || !(l.yy > 0))
-		return 0;
-	*ret_cv = sqrt(l.xx / l.n) / (l.x / l.n);
-	return l.xy / sqrt(l.xx * l.yy);
-}
-
-/* Own work follows the work done, which differs: each step waits for whoever has most
- * of it. */
-static bool
-judge_job_is_imbalance(const struct ls_job *j)
-{
-	for (int load = 0; load < 2; load++) {
-		double cv, r = judge_job_work(j, load != 0, &cv);
-
-		if (cv >= LS_VISIBLE && r >= sqrt(LS_MOST))
-			return true;
-	}
-	return false;
+	return l.n > 1 && l.xx > 0 && l.yy > 0 &&
+		sqrt(l.xx / l.n) / (l.x / l.n) >= LS_VISIBLE &&
+		l.xy / sqrt(l.xx * l.yy) >= sqrt(LS_MOST);
 }
 
 /* Brings its numbers up to date; what earlier steps cost is kept. */
@@ -120,7 +104,7 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 		p->since.newest_s - p->base.v[LS_PULSE_MEAN], NAN);
 	if (f->slope_s > 0)
 		ls_findings_row(f, "step_slope_s", "s", f->slope_s, NAN);
-	if (judge_job_is_imbalance(j)) {
+	if (judge_job_follows(j, false) || judge_job_follows(j, true)) {
 		f->kind = LS_KIND_IMBALANCE;
 		f->diagnosis = ls_cause_alone(LS_CAUSE_IMBALANCE, 1);
 	}
@@ -145,9 +129,9 @@ static void
 judge_job_tell(struct ls_engine *e, struct ls_job *j, bool was, uint64_t step,
 	int64_t now_us)
 {
-	struct ls_finding subject = ls_findings_of_job(e, j, LS_KIND_JOB_SLOW), *f;
+	struct ls_finding subject = ls_findings_of_job(e, j, LS_KIND_JOB_SLOW),
+			  *f = judge_job_finding(e, j, &subject, now_us);
 
-	f = judge_job_finding(e, j, &subject, now_us);
 	if (was ? f == NULL || step < f->last_step + LS_FINDING_UPDATE_STEPS
 		: ls_findings_open(e, &subject) != NULL)
 		return;
@@ -163,25 +147,24 @@ judge_job_tell(struct ls_engine *e, struct ls_job *j, bool was, uint64_t step,
 static const struct ls_finding *
 judge_job_culprit(const struct ls_engine *e, const struct ls_job *j)
 {
-	for (size_t i = e->finding_count; i > 0; i--) {
-		const struct ls_finding *f = &e->findings[i - 1];
+	const struct ls_finding *newest = NULL;
 
+	LS_FINDINGS (e, f)
 		if (ls_finding_is_open(f) && f->scope != LS_SCOPE_JOB &&
 			(f->kind == LS_KIND_STRAGGLER || f->kind == LS_KIND_LINK ||
 				f->kind == LS_KIND_IMBALANCE) &&
 			strcmp(f->who.job, j->name) == 0)
-			return f;
-	}
-	return NULL;
+			newest = f;
+	return newest;
 }
 
 static void
 judge_job_end(struct ls_engine *e, struct ls_job *j, const struct ls_finding *culprit,
 	uint64_t step, int64_t now_us)
 {
-	struct ls_finding subject = ls_findings_of_job(e, j, LS_KIND_JOB_SLOW), *f;
+	struct ls_finding subject = ls_findings_of_job(e, j, LS_KIND_JOB_SLOW),
+			  *f = judge_job_finding(e, j, &subject, now_us);
 
-	f = judge_job_finding(e, j, &subject, now_us);
 	ls_pulse_end(&j->pulse);
 	if (f == NULL || ls_arbiter_holds(e, j, f))
 		return;

@@ -3,20 +3,9 @@
 #include "collector/engine/finding/judge_net.h"
 #include "collector/engine/attribute/evidence.h"
 #include "collector/engine/finding/findings.h"
+#include "proto/base/mem.h"
 
 #include <string.h>
-
-/* The ends of the link that is named. */
-static void
-judge_net_ends(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_detect_net *net, struct ls_finding *f)
-{
-	const struct ls_engine_worker *peer = &e->workers[j->slots[net->peer]];
-
-	f->who = e->workers[j->slots[net->slot]].info;
-	f->peer_rank = peer->info.rank;
-	memcpy(f->peer_host, peer->info.host, sizeof(f->peer_host));
-}
 
 struct ls_finding
 ls_judge_net_subject(const struct ls_engine *e, const struct ls_job *j, size_t at)
@@ -31,9 +20,14 @@ ls_judge_net_subject(const struct ls_engine *e, const struct ls_job *j, size_t a
 		f = ls_findings_of_worker(e, j, &e->workers[j->slots[net->slot]]);
 		f.kind = LS_KIND_STRAGGLER;
 	} else if (net->names == LS_NET_LINK) {
+		const struct ls_worker_info *peer =
+			&e->workers[j->slots[net->peer]].info;
+
 		f.kind = LS_KIND_LINK;
 		f.scope = LS_SCOPE_LINK;
-		judge_net_ends(e, j, net, &f);
+		f.who = e->workers[j->slots[net->slot]].info;
+		f.peer_rank = peer->rank;
+		memcpy(f.peer_host, peer->host, sizeof(f.peer_host));
 	}
 	f.comm = true;
 	return f;
@@ -47,14 +41,11 @@ ls_judge_net_rename(const struct ls_engine *e, struct ls_job *j, size_t at,
 	struct ls_detect_net *net = &j->detect.net[at];
 	size_t slot = SIZE_MAX;
 
-	for (int k = 0; k < LS_DETECT_KIND_COUNT && slot == SIZE_MAX; k++) {
-		const struct ls_detect_channel *ch = &net->channel[k];
-
+	LS_EACH (const struct ls_detect_channel, ch, net->channel, LS_DETECT_KIND_COUNT)
 		/* even who comes last waits for most of a step: it is one program; false for NaN */
-		if (ch->level == LS_LEVEL_FINDING &&
+		if (slot == SIZE_MAX && ch->level == LS_LEVEL_FINDING &&
 			net->wait.base >= LS_HALF * ch->ep.before_s)
 			slot = ls_evidence_net_host(e, j, who, ch, now_us);
-	}
 	if (slot == SIZE_MAX)
 		return false;
 	net->slot = slot;

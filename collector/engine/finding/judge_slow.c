@@ -3,6 +3,7 @@
 #include "collector/engine/finding/judge_slow.h"
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/finding/judge_arbiter.h"
+#include "proto/base/mem.h"
 
 #include <math.h>
 
@@ -132,27 +133,6 @@ judge_slow_diagnose(struct ls_finding *f, enum ls_phase phase, double ratio,
 	f->diagnosis = ls_cause_alone(of->cause, ratio);
 }
 
-/* Titles of findings about one periodic worker. */
-static void
-judge_slow_period(const struct ls_rhythm_order *p, struct ls_finding *f)
-{
-	f->period_steps = p->steps;
-	f->period_s = p->in_time ? p->seconds : 0;
-	f->slowest_ratio = 1 / p->steps;
-	ls_findings_row(f, "period_steps", "1", p->steps, NAN);
-	ls_findings_row(f, "period_s", "s", p->seconds, NAN);
-	ls_findings_row(f, "events", "1", (double)p->events, NAN);
-}
-
-/* The same of a rotation. */
-static void
-judge_slow_rotation(const struct ls_rhythm_order *r, struct ls_finding *f)
-{
-	ls_findings_row(f, "event_steps_ratio", "1", r->events_ratio, NAN);
-	ls_findings_row(f, "event_workers", "1", (double)r->workers, NAN);
-	ls_findings_row(f, "event_most_one_worker_ratio", "1", r->most_ratio, NAN);
-}
-
 /* Opens the finding about a period of worker `slot`, or a rotation (SIZE_MAX), brings it up to date, or
  * ends it; unless another claim, or storage, tells it. */
 static void
@@ -194,10 +174,19 @@ judge_slow_tell(struct ls_engine *e, struct ls_job *j, struct ls_rhythm_order *o
 	f->detector = kind;
 	f->comm = false;
 	f->evidence_count = 0;
-	if (rotates)
-		judge_slow_rotation(o, f);
-	else
-		judge_slow_period(o, f);
+	if (rotates) {
+		ls_findings_row(f, "event_steps_ratio", "1", o->events_ratio, NAN);
+		ls_findings_row(f, "event_workers", "1", (double)o->workers, NAN);
+		ls_findings_row(f, "event_most_one_worker_ratio", "1", o->most_ratio,
+			NAN);
+	} else {
+		f->period_steps = o->steps;
+		f->period_s = o->in_time ? o->seconds : 0;
+		f->slowest_ratio = 1 / o->steps;
+		ls_findings_row(f, "period_steps", "1", o->steps, NAN);
+		ls_findings_row(f, "period_s", "s", o->seconds, NAN);
+		ls_findings_row(f, "events", "1", (double)o->events, NAN);
+	}
 	ls_findings_row(f, "event_excess_s", "s", excess_s, NAN);
 	judge_slow_diagnose(f, o->phase, o->phase_ratio, excess_s);
 	ls_findings_present(e, j, f, step);
@@ -221,10 +210,9 @@ ls_judge_slow(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 		return; /* no memory for it */
 	sample = judge_slow_sample(j);
 	ls_rhythm_step(&j->rhythm, &sample);
-	for (size_t i = 0; i < LS_RHYTHM_PERIODS; i++)
-		if (j->rhythm.period[i].on || j->rhythm.period[i].told)
-			judge_slow_tell(e, j, &j->rhythm.period[i],
-				j->rhythm.period[i].slot, now_us);
+	LS_EACH (struct ls_rhythm_order, p, j->rhythm.period, LS_RHYTHM_PERIODS)
+		if (p->on || p->told)
+			judge_slow_tell(e, j, p, p->slot, now_us);
 	if (j->rhythm.rotating.on || j->rhythm.rotating.told)
 		judge_slow_tell(e, j, &j->rhythm.rotating, SIZE_MAX, now_us);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/finding/judged.h"
+#include "proto/base/mem.h"
 
 /* Is the worker in the newest steps, or was it when the job ended? */
 static bool
@@ -49,8 +50,8 @@ ls_judged_expected(const struct ls_engine *e, const struct ls_job *j)
 			replaced += w->state == LS_WORKER_SILENT;
 	}
 	n -= replaced < j->twins ? replaced : j->twins;
-	for (size_t i = 0; i < j->lost_count; i++)
-		n += ls_judged_is_lost(e, j, &j->lost[i]);
+	LS_EACH (const struct ls_job_lost, lost, j->lost, j->lost_count)
+		n += ls_judged_is_lost(e, j, lost);
 	if (j->world == 0 && j->count > 0 && !j->replica.on &&
 		(size_t)j->rank_most >= n)
 		return (size_t)j->rank_most + 1; /* ranks begin at 0 */

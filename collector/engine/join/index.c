@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/hash.h"
+#include "proto/base/mem.h"
 
 struct ls_index_entry {
 	uint32_t hash, position; /* LS_INDEX_NONE: free */
@@ -39,9 +40,9 @@ index_grow(struct ls_index *x)
 	if (grown.entries == NULL)
 		return -ENOMEM;
 	memset(grown.entries, 0xff, grown.size * sizeof(*grown.entries)); /* all free */
-	for (size_t i = 0; i < x->size; i++)
-		if (x->entries[i].position != LS_INDEX_NONE)
-			index_place(&grown, x->entries[i]);
+	LS_EACH (const struct ls_index_entry, e, x->entries, x->size)
+		if (e->position != LS_INDEX_NONE)
+			index_place(&grown, *e);
 	free(x->entries);
 	*x = grown;
 	return 0;

@@ -25,12 +25,13 @@ recent_cell(struct ls_recent *of, const struct ls_cell *c, float last, int sign)
 static void
 recent_row(const struct ls_job *j, const struct ls_live_row *r, int sign)
 {
-	for (size_t slot = 0; slot < j->count; slot++)
-		if (ls_row_cell(r, slot) != NULL)
-			recent_cell(&j->recent[slot], ls_row_cell(r, slot),
-				r->totals.last == SIZE_MAX ? NAN
-							   : r->totals.last == slot,
-				sign);
+	LS_CELLS (&r->row, c) {
+		size_t slot = (size_t)(c - r->row.cells);
+
+		recent_cell(&j->recent[slot], c,
+			r->totals.last == SIZE_MAX ? NAN : r->totals.last == slot,
+			sign);
+	}
 }
 
 void

@@ -64,10 +64,10 @@ roster_reset_job(struct ls_job *j)
 	ls_pulse_fini(&j->pulse);
 	ls_rhythm_fini(&j->rhythm);
 	ls_index_fini(&j->rank_index);
-	for (unsigned g = 0; g < LS_JOB_GROUPS; g++) {
-		ls_index_fini(&j->groups[g].index);
-		ls_scales_fini(&j->groups[g].scales);
-		j->groups[g].count = 0;
+	LS_EACH (struct ls_job_groups, g, j->groups, LS_JOB_GROUPS) {
+		ls_index_fini(&g->index);
+		ls_scales_fini(&g->scales);
+		g->count = 0;
 	}
 	ls_stages_fini(&j->compare);
 	free(j->live);
@@ -101,9 +101,9 @@ ls_job_fini(struct ls_job *j)
 	roster_reset_job(j);
 	ls_blame_fini(&j->room);
 	free(j->slots);
-	for (unsigned g = 0; g < LS_JOB_GROUPS; g++) {
-		free(j->groups[g].of);
-		free(j->groups[g].names);
+	LS_EACH (struct ls_job_groups, g, j->groups, LS_JOB_GROUPS) {
+		free(g->of);
+		free(g->names);
 	}
 	free(j->residuals);
 	free(j->recent);
@@ -153,21 +153,7 @@ ls_roster_yield(struct ls_engine *e, int64_t now_us)
 		(void)roster_retire(e, 1, !full, now_us);
 }
 
-/* When all places are taken, the job that has been quiet for longest is forgotten.
- * NULL: none is. */
-static struct ls_job *
-roster_retire_job(struct ls_engine *e, int64_t now_us)
-{
-	struct ls_job *oldest = roster_retire(e, 0, false, now_us);
-
-	if (oldest == NULL)
-		return NULL;
-	ls_index_remove(&e->job_index, ls_index_hash_text(oldest->name),
-		(uint32_t)(oldest - e->jobs));
-	ls_job_fini(oldest);
-	return oldest;
-}
-
+/* The job of this name, made if new: when all places are taken, the one that has been quiet for longest is forgotten. */
 static int
 roster_job(struct ls_engine *e, const char *name, int64_t now_us,
 	struct ls_job **ret_job)
@@ -179,9 +165,14 @@ roster_job(struct ls_engine *e, const char *name, int64_t now_us,
 		*ret_job = j;
 		return 0;
 	}
-	j = fresh ? &e->jobs[e->job_count] : roster_retire_job(e, now_us);
+	j = fresh ? &e->jobs[e->job_count] : roster_retire(e, 0, false, now_us);
 	if (j == NULL)
 		return -LS_ELIMIT;
+	if (!fresh) {
+		ls_index_remove(&e->job_index, ls_index_hash_text(j->name),
+			(uint32_t)(j - e->jobs));
+		ls_job_fini(j);
+	}
 	*j = (struct ls_job){ .attempt = -1, .first_us = now_us, .last_us = now_us };
 	/* the name was checked; and only a fresh place can fail: the index has room for a retired one */
 	if (ls_text_copy(j->name, sizeof(j->name), name) != 0 ||
@@ -200,19 +191,17 @@ roster_job(struct ls_engine *e, const char *name, int64_t now_us,
 static uint32_t
 roster_retire_host(struct ls_engine *e)
 {
-	uint32_t oldest = LS_INDEX_NONE;
+	struct ls_engine_host *oldest = NULL;
 
-	for (uint32_t i = 0; i < e->host_count; i++)
-		if (e->hosts[i].workers == 0 &&
-			(oldest == LS_INDEX_NONE ||
-				e->hosts[i].seen_us < e->hosts[oldest].seen_us))
-			oldest = i;
-	if (oldest == LS_INDEX_NONE)
-		return LS_INDEX_NONE;
-	ls_index_remove(&e->host_index, ls_index_hash_text(e->hosts[oldest].name),
-		oldest);
-	ls_counters_fini(&e->hosts[oldest].counters);
-	return oldest;
+	LS_EACH (struct ls_engine_host, h, e->hosts, e->host_count)
+		if (h->workers == 0 && (oldest == NULL || h->seen_us < oldest->seen_us))
+			oldest = h;
+	if (oldest != NULL) {
+		ls_index_remove(&e->host_index, ls_index_hash_text(oldest->name),
+			(uint32_t)(oldest - e->hosts));
+		ls_counters_fini(&oldest->counters);
+	}
+	return oldest == NULL ? LS_INDEX_NONE : (uint32_t)(oldest - e->hosts);
 }
 
 int
@@ -262,9 +251,7 @@ roster_reserve_slot(struct ls_job *j)
 	memset(&j->recent[j->capacity], 0,
 		(capacity - j->capacity) * sizeof(*j->recent));
 	j->grouped = false; /* sorted and start move */
-	for (unsigned i = 0; i < LS_JOB_GROUPS; i++) {
-		struct ls_job_groups *g = &j->groups[i];
-
+	LS_EACH (struct ls_job_groups, g, j->groups, LS_JOB_GROUPS) {
 		if (ls_mem_resize((void **)&g->names, capacity, sizeof(*g->names)) !=
 				0 ||
 			ls_mem_resize((void **)&g->of, 3 * capacity + 1,
@@ -439,21 +426,20 @@ static int
 roster_return(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 	const struct ls_worker_info *info, int64_t now_us)
 {
-	uint32_t index;
-	int rc;
+	uint32_t host;
+	int rc = ls_engine_host(e, info->host, now_us, &host);
 
-	if (strcmp(w->info.host, info->host) != 0) {
-		rc = ls_engine_host(e, info->host, now_us, &index);
-		if (rc != 0)
-			return rc;
+	if (rc != 0)
+		return rc;
+	if (host != w->host) {
 		ls_detect_reset_worker(&j->detect, w->slot);
 		if (w->slot < j->replica.capacity)
 			j->replica.worker[w->slot] = (struct ls_replica_worker){ 0 };
 		ls_scales_reset_worker(&j->scales, w->slot);
 		ls_rhythm_reset_worker(&j->rhythm, w->slot);
 		e->hosts[w->host].workers--;
-		e->hosts[index].workers++;
-		w->host = index;
+		e->hosts[host].workers++;
+		w->host = host;
 		memcpy(w->info.host, info->host, sizeof(info->host));
 		memcpy(w->info.rack, info->rack, sizeof(info->rack));
 		w->info.chips = info->chips;

@@ -11,10 +11,10 @@
 void
 ls_steps_fini(struct ls_steps *s)
 {
-	for (size_t i = 0; i < s->count; i++)
-		free(s->rows[i].cells);
+	LS_EACH (struct ls_row, row, s->rows, s->count)
+		free(row->cells);
 	free(s->rows);
-	free(s->spare);
+	free(s->spare.cells);
 	memset(s, 0, sizeof(*s));
 }
 
@@ -73,12 +73,11 @@ steps_insert(struct ls_steps *s, size_t at, uint64_t step, size_t n, int64_t now
 	if (ls_mem_grow((void **)&s->rows, s->count, &s->capacity, sizeof(*s->rows)) !=
 		0)
 		return -ENOMEM;
-	if (s->spare_count == n) {
-		row.cells = s->spare;
+	if (s->spare.cell_count == n) {
+		row.cells = s->spare.cells;
 		row.cell_count = n;
 		s->held += n;
-		s->spare = NULL;
-		s->spare_count = 0;
+		s->spare = (struct ls_row){ 0 };
 	}
 	if (steps_widen(s, &row, n) != 0)
 		return -ENOMEM;
@@ -95,9 +94,9 @@ steps_work_of(const struct ls_record *r)
 	static const enum ls_work order[] = { LS_WORK_TOKENS, LS_WORK_SUM_SQ_LEN,
 		LS_WORK_BATCH };
 
-	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
-		if ((r->work_mask & 1u << order[i]) != 0)
-			return (float)r->work[order[i]];
+	LS_EACH (const enum ls_work, w, order, sizeof(order) / sizeof(order[0]))
+		if ((r->work_mask & 1u << *w) != 0)
+			return (float)r->work[*w];
 	return NAN;
 }
 
@@ -121,8 +120,8 @@ steps_wait_of(const struct ls_record *r)
 {
 	double wait = 0;
 
-	for (unsigned b = 0; b < r->barrier_count; b++)
-		wait += (double)(r->barrier[b].exit_ns - r->barrier[b].enter_ns) * 1e-9;
+	LS_EACH (const struct ls_record_barrier, b, r->barrier, r->barrier_count)
+		wait += (double)(b->exit_ns - b->enter_ns) * 1e-9;
 	if (r->barrier_count > 0)
 		return wait;
 	return (r->phase_mask & 1u << LS_PHASE_SYNC_WAIT) == 0
@@ -143,14 +142,14 @@ static void
 steps_fill_send(struct ls_cell *c, const struct ls_record *r)
 {
 	c->send_s = NAN;
-	for (unsigned p = 0; p < r->peer_count; p++) {
-		float send_s = (float)((double)r->peer[p].send_wait_ns * 1e-9);
+	LS_EACH (const struct ls_record_peer, p, r->peer, r->peer_count) {
+		float send_s = (float)((double)p->send_wait_ns * 1e-9);
 
-		if (r->peer[p].send_wait_ns == UINT64_MAX || send_s <= c->send_s)
-			continue;
 		/* true of the first one: nothing is less than NaN */
-		c->send_s = send_s;
-		c->send_rank = r->peer[p].rank;
+		if (p->send_wait_ns != UINT64_MAX && !(send_s <= c->send_s)) {
+			c->send_s = send_s;
+			c->send_rank = p->rank;
+		}
 	}
 }
 
@@ -193,27 +192,6 @@ steps_fill(struct ls_row *row, struct ls_cell *c, const struct ls_record *r)
 		c->phase_s[p] = (r->phase_mask & 1u << p) != 0
 			? (float)((double)(int64_t)r->phase_ns[p] * 1e-9)
 			: NAN;
-}
-
-/* The open row of a number, with room for n workers; made if there is none yet. */
-static int
-steps_row(struct ls_steps *s, uint64_t step, size_t n, int64_t now_us,
-	struct ls_row **ret_row)
-{
-	size_t at = steps_find(s, step);
-	int rc;
-
-	if (step < s->next)
-		return -LS_ESTALE;
-	if (at == s->count || s->rows[at].step != step) {
-		rc = steps_insert(s, at, step, n, now_us);
-		if (rc != 0)
-			return rc;
-	}
-	rc = steps_widen(s, &s->rows[at], n);
-	if (rc == 0)
-		*ret_row = &s->rows[at];
-	return rc;
 }
 
 int64_t
@@ -260,12 +238,19 @@ ls_steps_put(struct ls_steps *s, size_t slot, size_t n, uint64_t number,
 {
 	struct ls_cell more, *c;
 	struct ls_row *row;
-	int rc;
+	size_t at = steps_find(s, number);
+	int rc = 0;
 
 	LS_ASSERT(slot < n);
-	rc = steps_row(s, number, n, now_us, &row);
+	if (number < s->next)
+		return -LS_ESTALE;
+	if (at == s->count || s->rows[at].step != number)
+		rc = steps_insert(s, at, number, n, now_us);
+	if (rc == 0)
+		rc = steps_widen(s, &s->rows[at], n);
 	if (rc != 0)
 		return rc;
+	row = &s->rows[at];
 	if (row->cells[slot].present && !ls_window_is(number))
 		return -LS_EDUPLICATE;
 	c = row->cells[slot].present ? &more : &row->cells[slot];
@@ -344,8 +329,7 @@ ls_steps_give_back(struct ls_steps *s, struct ls_row *row)
 	LS_CELLS (row, c)
 		c->present = false;
 	s->held -= LS_STEPS_ROW_CELLS + row->cell_count;
-	free(s->spare);
-	s->spare = row->cells;
-	s->spare_count = row->cell_count;
+	free(s->spare.cells);
+	s->spare = *row;
 	*row = (struct ls_row){ 0 };
 }

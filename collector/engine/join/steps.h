@@ -73,9 +73,8 @@ struct ls_steps {
 	struct ls_row *rows; /* sorted by step */
 	size_t count, capacity;
 	uint64_t next; /* the least step that is not closed; 0: none was */
-	/* of a row that is over, all absent, for the next one; NULL: none */
-	struct ls_cell *spare;
-	size_t spare_count;
+	/* a row that is over: its cells, all absent, are for the next one */
+	struct ls_row spare;
 	/* cells of open rows, of rows that were taken out, and LS_STEPS_ROW_CELLS for each */
 	size_t held;
 };

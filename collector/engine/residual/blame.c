@@ -136,9 +136,7 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 		.last = SIZE_MAX,
 		.second = SIZE_MAX,
 		.costs = SIZE_MAX };
-	for (size_t i = 0; i < n; i++) {
-		const struct ls_cell *c = &cells[i];
-
+	LS_EACH (const struct ls_cell, c, cells, n) {
 		if (!c->present)
 			continue;
 		room->a[used++] = (double)c->duration_s;
@@ -156,7 +154,7 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 			c->has_second ? (double)c->exit_us - (double)c->last_s * 1e6
 				      : (double)c->enter_us);
 		least = fmin(least, (double)c->last_s);
-		ls_stats_best(arrival, (double)c->enter_us, i);
+		ls_stats_best(arrival, (double)c->enter_us, (size_t)(c - cells));
 	}
 	step->used = used;
 	step->mean_s = used == 0 ? NAN : sum / (double)used;
@@ -238,9 +236,8 @@ ls_blame_is_apart(const struct ls_cell *cells, size_t n,
 		LS_APART_STEPS * step->duration_s + LS_SIGMAS * M_SQRT2 * err_s;
 	size_t away = 0;
 
-	for (size_t i = 0; i < n; i++)
-		away += cells[i].present &&
-			fabs((double)cells[i].begin_us - step->begin_us) * 1e-6 >
-				limit_s;
+	LS_EACH (const struct ls_cell, c, cells, n)
+		away += c->present &&
+			fabs((double)c->begin_us - step->begin_us) * 1e-6 > limit_s;
 	return away > 0 && 2 * away >= step->used;
 }

@@ -208,19 +208,19 @@ replica_learn(struct ls_job *j, const struct ls_row *row)
 	struct ls_replica *r = &j->replica;
 	bool halve = ++r->windows % LS_DETECT_ADAPT == 0;
 
-	for (size_t i = 0; i < row->cell_count; i++) {
-		const struct ls_cell *c = &row->cells[i];
+	LS_EACH (const struct ls_cell, c, row->cells, row->cell_count) {
+		struct ls_replica_bin *bin = r->worker[c - row->cells].bin;
 		int at = c->present ? replica_bin(r, (double)c->work) : -1;
 
 		if (at >= 0) {
-			r->worker[i].bin[at].n++;
-			r->worker[i].bin[at].load += c->work;
-			r->worker[i].bin[at].own_s += c->own_s;
+			bin[at].n++;
+			bin[at].load += c->work;
+			bin[at].own_s += c->own_s;
 		}
-		for (size_t b = 0; halve && b < LS_REPLICA_BINS; b++) {
-			r->worker[i].bin[b].n /= 2;
-			r->worker[i].bin[b].load /= 2;
-			r->worker[i].bin[b].own_s /= 2;
+		LS_EACH (struct ls_replica_bin, b, bin, halve ? LS_REPLICA_BINS : 0) {
+			b->n /= 2;
+			b->load /= 2;
+			b->own_s /= 2;
 		}
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/engine/residual/stats.h"
+#include "proto/base/mem.h"
 
 #include <math.h>
 
@@ -96,9 +97,9 @@ ls_stats_mean(const double *v, size_t n)
 	double sum = 0;
 	size_t known = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		sum += isnan(v[i]) ? 0 : v[i];
-		known += isnan(v[i]) ? 0 : 1;
+	LS_EACH (const double, x, v, n) {
+		sum += isnan(*x) ? 0 : *x;
+		known += isnan(*x) ? 0 : 1;
 	}
 	return sum / (double)known; /* NaN of none */
 }
@@ -145,19 +146,18 @@ ls_stats_median_without(const struct ls_stats_middle *m, double x)
 double
 ls_stats_mad(double *v, size_t n, double centre)
 {
-	for (size_t i = 0; i < n; i++)
-		v[i] = fabs(v[i] - centre);
+	LS_EACH (double, x, v, n)
+		*x = fabs(*x - centre);
 	return ls_stats_median(v, n);
 }
 
 double
 ls_stats_student(double t, unsigned freedom)
 {
-	double angle = atan(t / sqrt(freedom)), c = cos(angle), term, sum;
+	double angle = atan(t / sqrt(freedom)), c = cos(angle);
 	bool odd = freedom % 2 == 1;
+	double term = odd ? c : 1, sum = freedom == 1 ? 0 : term;
 
-	term = odd ? c : 1;
-	sum = freedom == 1 ? 0 : term;
 	for (unsigned k = odd ? 2 : 1; k + 1 < freedom; k += 2) {
 		term *= c * c * k / (k + 1);
 		sum += term;
