@@ -168,11 +168,12 @@ engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 		if (i >= row->cell_count || !row->cells[i].present)
 			missing[n++] = e->workers[j->slots[i]].info.rank;
 	ls_job_sort((uint32_t *)missing, n); /* from 0 on */
-	LS_CELLS (row, cell)
-		if (n > 0 && j->twins > 0)
+	if (n > 0 && j->twins > 0) {
+		LS_CELLS (row, cell)
 			here[there++] =
 				(uint32_t)e->workers[j->slots[cell - row->cells]]
 					.info.rank;
+	}
 	ls_job_sort(here, there);
 	for (size_t i = 0; i < n; i++) {
 		while (k < there && here[k] < (uint32_t)missing[i])

@@ -265,14 +265,14 @@ evidence_row(const struct ls_engine *e, const struct evidence_window *w,
 		.metric = kind->metric,
 		.unit = kind->unit,
 		.subject = marked ? subject : NAN,
-		.p10 = ls_stats_quantile(scratch, n, 0.1),
-		.p50 = ls_stats_quantile(scratch, n, 0.5),
-		.p90 = ls_stats_quantile(scratch, n, 0.9),
 		.peers = n,
 		.per_step_s = !kind->seconds ? 0
 			: kind->counter >= 0 ? counter_s
 					     : 1,
 		.robust_z = NAN };
+	row->p10 = ls_stats_quantile(scratch, n, 0.1);
+	row->p50 = ls_stats_quantile(scratch, n, 0.5);
+	row->p90 = ls_stats_quantile(scratch, n, 0.9);
 	spread = LS_MAD_TO_SIGMA * ls_stats_mad(scratch, n, row->p50);
 	if (spread > 0)
 		row->robust_z = (row->subject - row->p50) / spread;

@@ -83,7 +83,7 @@ hang_stands_still(const struct ls_job *j, const struct hang_count *c, int64_t no
 }
 
 /* Who is not in the barrier while others are; none if nobody waits, or too many are
- * not. *ret_count: 0 at first. */
+ * not. */
 static enum ls_hang_why
 hang_absent(const struct ls_engine *e, const struct ls_job *j,
 	const struct hang_count *c, int64_t now_us, int32_t ranks[LS_CLOSE_MISSING_MAX],
@@ -92,6 +92,7 @@ hang_absent(const struct ls_engine *e, const struct ls_job *j,
 	size_t absent = c->expected - c->place[HANG_WAITS], n = 0;
 	enum ls_hang_why why = LS_HANG_COLLECTIVE;
 
+	*ret_count = 0;
 	if (c->place[HANG_WAITS] == 0 ||
 		(absent > 1 && (double)absent > LS_QUARTER * (double)c->expected))
 		return LS_HANG_UNKNOWN;
@@ -183,9 +184,10 @@ hang_told(struct ls_engine *e, const struct ls_job *j, uint64_t step,
 {
 	struct ls_finding *told = NULL; /* of several the newest */
 
+	if (!j->hang.on || j->hang.step != step)
+		return NULL;
 	LS_FINDINGS (e, f)
-		if (j->hang.on && j->hang.step == step && f != but &&
-			ls_finding_is_open(f) && f->kind == LS_KIND_HANG &&
+		if (f != but && ls_finding_is_open(f) && f->kind == LS_KIND_HANG &&
 			strcmp(f->who.job, j->name) == 0 && f->accounted_step == step &&
 			!ls_findings_is_known(f, now_us))
 			told = f;

@@ -389,14 +389,16 @@ ls_reference_shape(const struct ls_engine *e, struct ls_job *j)
 void
 ls_reference_keep(struct ls_engine *e, const struct ls_job *j)
 {
+	/* nothing is known of the processes that may have come since all ended */
+	if (j->detect.judged == 0)
+		return;
 	LS_WORKERS (e, j, w) {
 		struct ls_past is = reference_taught(j, w),
 			       *past = e->hosts[w->host].past;
 		size_t at = reference_past_at(&e->hosts[w->host], is.key);
 
-		/* nothing is known of the processes that may have come since all ended, or earlier attempts know better */
-		if (j->detect.judged == 0 || isnan(is.usual))
-			continue;
+		if (isnan(is.usual))
+			continue; /* earlier attempts know better */
 		if (past[at].key == is.key && past[at].run_us == is.run_us) {
 			is.usual = fmaxf(is.usual, past[at].usual);
 			is.excess = 0;

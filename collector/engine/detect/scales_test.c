@@ -8,7 +8,7 @@
 /* a host-week, in which false findings are counted */
 #define SCALES_WEEK_S 604800.0
 
-/* Student's tail is known to so much: numbers near 1 are rounded. */
+/* Student's tail is known to so much, for it is what is left of 1. Of 10,000 workers after a week one error rate is less. */
 #define SCALES_ROUNDING 1e-14
 
 /* A worker's level does not change, so it is asked once whether it is slow from the first step: with one error rate for
@@ -147,16 +147,15 @@ scales_counts(const struct ls_scales *s, unsigned length, const uint32_t *list,
 /*
  * One error rate for a look at one worker. Looks go on as long as a job does: when it has seen a host-week,
  * they err less often, in proportion to its age, so that errors add up to the logarithm of it. If units are single long steps, looks are
- * as much fewer. In 10,000 workers after a week that is less than what the tail is known to.
+ * as much fewer.
  */
 static double
 scales_tail(const struct ls_scales *s)
 {
 	double rare = s->datum == 1 ? s->step_s * 2 / LS_SCALES_LEAST_S : 1;
 
-	return fmax(LS_SCALES_TAIL * rare / (double)s->count *
-			fmin(1, SCALES_WEEK_S / s->seen_s),
-		SCALES_ROUNDING);
+	return LS_SCALES_TAIL * rare / (double)s->count *
+		fmin(1, SCALES_WEEK_S / s->seen_s);
 }
 
 bool
@@ -184,7 +183,7 @@ scales_is_beyond(const struct ls_scales *s, const struct ls_scales_middle *now,
 	return far > LS_SIGMAS &&
 		ls_stats_student(far,
 			(unsigned)fmax(fmin(in_time->windows, in_time->freedom), 3)) <
-		scales_tail(s);
+		fmax(scales_tail(s), SCALES_ROUNDING);
 }
 
 double

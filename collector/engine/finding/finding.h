@@ -187,7 +187,7 @@ enum ls_severity ls_finding_severity(double slowdown);
  */
 int ls_finding_render(struct ls_finding *f) LS_MUSTCHECK;
 
-/* Reads back what ls_finding_render wrote; keeps a reference to `json`. -LS_EPARSE. */
+/* Reads back what ls_finding_render wrote, known as of then; keeps a reference to `json`. -LS_EPARSE. */
 int ls_finding_parse(const json_t *json, struct ls_finding *ret_finding) LS_MUSTCHECK;
 
 /* The newest episode ends, as it stands: what comes after is another. -ENOMEM. */

@@ -39,10 +39,11 @@ ls_findings_tell(struct ls_engine *e, struct ls_finding *f, int64_t now_us)
 struct ls_finding *
 ls_findings_find(const struct ls_engine *e, const char *id)
 {
-	LS_FINDINGS (e, f)
-		if (strcmp(f->id, id) == 0)
-			return f;
-	return NULL;
+	size_t i = e->finding_count;
+
+	while (i > 0 && strcmp(e->findings[i - 1].id, id) != 0)
+		i--;
+	return i > 0 ? &e->findings[i - 1] : NULL;
 }
 
 /* Room for one more finding: when all places are taken, the one cleared first is

@@ -367,7 +367,7 @@ judge_channels(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		judge_end(e, j, who, step, now_us);
 }
 
-/* When a worker came, on a line where later is more; NaN: not known. */
+/* When a worker that is there came, on a line where later is more; NaN: not known. */
 static double
 judge_arrival(const struct ls_job *j, const struct ls_cell *c)
 {

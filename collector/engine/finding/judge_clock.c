@@ -2,7 +2,6 @@
 #include "config.h"
 #include "collector/engine/finding/judge_clock.h"
 #include "collector/engine/residual/stats.h"
-#include "proto/base/mem.h"
 
 #include <math.h>
 
@@ -28,10 +27,12 @@ judge_clock_sure(const struct ls_engine *e, const struct ls_job *j, size_t a, si
 	double of[2] = { e->workers[j->slots[a]].clock_err_s,
 		e->workers[j->slots[b]].clock_err_s };
 
-	LS_EACH (double, v, of, 2) /* a worse one than the limit is not used */
-		*v = isnan(*v)			  ? 0
-			: judge_clock_arrivals(j) ? fmin(*v, judge_clock_limit(j))
-						  : *v;
+	for (size_t i = 0; i < 2; i++) {
+		if (isnan(of[i]))
+			of[i] = 0;
+		else if (judge_clock_arrivals(j)) /* a worse one is not used */
+			of[i] = fmin(of[i], judge_clock_limit(j));
+	}
 	return LS_SIGMAS * hypot(of[0], of[1]);
 }
 
@@ -45,7 +46,11 @@ judge_clock_is_bad(const struct ls_engine *e, const struct ls_job *j, size_t slo
 bool
 ls_judge_clocks_ok(const struct ls_engine *e, const struct ls_job *j)
 {
-	return !(ls_job_clock_err_s(e, j) > judge_clock_limit(j));
+	size_t i = 0;
+
+	while (i < j->count && !judge_clock_is_bad(e, j, i))
+		i++;
+	return i == j->count;
 }
 
 /* Times at which workers left the barrier: of all, or of those with good clocks. */

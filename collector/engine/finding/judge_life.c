@@ -16,18 +16,17 @@
 /* What the members of a slice, rack or shard take longer than the others, by their baselines and by what they are
  * suspected of; NaN: not known. */
 static double
-judge_life_members_s(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_finding *f)
+judge_life_members_s(const struct ls_job *j, const struct ls_finding *f)
 {
 	size_t members = 0, others = 0;
 
-	LS_WORKERS (e, j, w) {
-		const struct ls_detect_worker *d = &j->detect.worker[w->slot];
-		double own_s = d->base_own_s + ls_judge_group_excess(j, w->slot);
+	for (size_t i = 0; i < j->count; i++) {
+		double own_s =
+			j->detect.worker[i].base_own_s + ls_judge_group_excess(j, i);
 
-		if (d->warm < LS_DETECT_WARM || isnan(own_s))
+		if (j->detect.worker[i].warm < LS_DETECT_WARM || isnan(own_s))
 			continue;
-		if (ls_judge_group_has(j, f, w->slot))
+		if (ls_judge_group_has(j, f, i))
 			j->room.a[members++] = own_s;
 		else
 			j->room.b[others++] = own_s;
@@ -90,7 +89,7 @@ judge_life_share(const struct ls_engine *e, const struct ls_job *j,
 		return NAN; /* some of what evidence looks at is of the attempt before */
 	if (!f->comm && f->scope >= LS_SCOPE_SLICE && f->way != LS_WAY_STAGE &&
 		told_s > 0)
-		return judge_life_members_s(e, j, f) / told_s;
+		return judge_life_members_s(j, f) / told_s;
 	if (f->comm || (f->scope != LS_SCOPE_HOST && f->scope != LS_SCOPE_RANK))
 		return f->blame_s > 0 ? (j->detect.step_s - f->without_s) / f->blame_s
 				      : 0;
