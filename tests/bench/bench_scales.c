@@ -219,10 +219,8 @@ bench_step(struct bench_job *j, double excess)
 	row.step = j->step++;
 	if (!c->job)
 		return;
-	if (j->detect.open > 0)
-		ls_pulse_end(&j->pulse);
-	ls_pulse_step(&j->pulse, &row, &totals, c->step_s, PATIENCE_S,
-		j->detect.open > 0, j->detect.worst.own_s);
+	ls_detect_costs(&j->detect, &row, &totals);
+	ls_pulse_step(&j->pulse, &row, &totals, &j->detect, PATIENCE_S, false);
 }
 
 /* Is it named, or found: a group, or by numbers after those of groups, a host? */

@@ -83,7 +83,7 @@ ls_detect_reset(struct ls_detect *d)
 /* Keeps the two suspected workers of the greatest mean excess: this one after the
  * others. */
 static void
-detect_worst(struct ls_detect *d, size_t slot, struct ls_detect_worst *worst)
+detect_worst(struct ls_detect *d, size_t slot, struct ls_stats_best worst[2])
 {
 	const struct ls_detect_channel *ch =
 		&d->worker[slot].channel[LS_DETECT_CHRONIC];
@@ -93,9 +93,7 @@ detect_worst(struct ls_detect *d, size_t slot, struct ls_detect_worst *worst)
 	if (ch->level == LS_LEVEL_QUIET || ch->ep.steps == 0)
 		return;
 	mean_s = ch->ep.excess_s / (double)ch->ep.steps;
-	worst->own_s =
-		fmax(worst->own_s, fmin(mean_s, ch->ep.own_s / (double)ch->ep.steps));
-	ls_stats_best(worst->mean, mean_s, slot);
+	ls_stats_best(worst, mean_s, slot);
 }
 
 /* Does something besides the residual itself say that this worker holds the others up?
@@ -104,7 +102,7 @@ static bool
 detect_evidence(const struct ls_detect *d, size_t slot, const struct ls_episode *ep)
 {
 	double n = (double)ep->steps, grown = 0, best;
-	double other_s = d->worst.mean[d->worst.mean[0].at == slot].v;
+	double other_s = d->worst[d->worst[0].at == slot].v;
 
 	/* The step time grew with it, and neither communication nor a worse worker
 	 * explains that. */
@@ -380,7 +378,7 @@ void
 ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals)
 {
-	struct ls_detect_worst worst = { .mean = { { 0, SIZE_MAX }, { 0, SIZE_MAX } } };
+	struct ls_stats_best worst[2] = { { 0, SIZE_MAX }, { 0, SIZE_MAX } };
 	struct detect_before before;
 	size_t changes = 0;
 	bool late = false;
@@ -406,7 +404,7 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 
 		w->was = w->found;
 		if (isnan(residual[i].own_s)) {
-			detect_worst(d, i, &worst);
+			detect_worst(d, i, worst);
 			/* not there, or nobody to compare with: never "fast" */
 			continue;
 		}
@@ -423,9 +421,9 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 				&changes);
 		late |= w->fresh;
 		w->found = (uint8_t)ls_detect_found(w->channel);
-		detect_worst(d, i, &worst);
+		detect_worst(d, i, worst);
 	}
-	d->worst = worst; /* for the next step */
+	memcpy(d->worst, worst, sizeof(worst)); /* for the next step */
 	d->calm_steps = d->open == 0 ? d->calm_steps + 1 : 0;
 	if (d->stall_steps >= LS_MEMORY) {
 		d->stall_steps /= 2;
@@ -434,4 +432,58 @@ ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	d->stall_steps += d->ready ? (double)totals->used : 0;
 	detect_spread(d, changes); /* for the next step */
 	ls_detect_base_step(d, n, clocks_ok, late);
+}
+
+/* When a worker that is there came, on a line where later is more; NaN: not known. */
+static double
+detect_arrival(const struct ls_detect *d, const struct ls_cell *c)
+{
+	bool late = d->mode == LS_MODE_LATENESS;
+
+	if (late ? !c->has_enter : !c->has_wait)
+		return NAN;
+	return late ? (double)c->enter_us * 1e-6 : -(double)c->wait_s;
+}
+
+void
+ls_detect_costs(const struct ls_detect *d, const struct ls_row *row,
+	struct ls_blame_step *totals)
+{
+	const struct ls_stats_best none = { -INFINITY, SIZE_MAX };
+	struct ls_stats_best last[2] = { none, none }, suspect[2] = { none, none };
+	double healthy = -INFINITY, quiet = -INFINITY, others;
+	size_t slow = 0, all = 0;
+	bool known = false;
+
+	totals->alone_s = NAN;
+	LS_CELLS (row, c) {
+		size_t i = (size_t)(c - row->cells);
+		double t = detect_arrival(d, c); /* NaN is not taken */
+		bool found = d->near[i] > 0 && d->worker[i].found != 0,
+		     named = d->scales != NULL && d->scales->named[i] != 0;
+
+		ls_stats_best(last, t, i);
+		all++;
+		known |= found || named;
+		slow += found || named || d->near[i] > 0;
+		if (!found)
+			healthy = fmax(healthy, t);
+		if (!found && !named && d->near[i] > 0)
+			ls_stats_best(suspect, t, i);
+		else if (!found && !named)
+			quiet = fmax(quiet, t);
+	}
+	if (last[1].at == SIZE_MAX)
+		return;
+	totals->costs = last[0].at;
+	/* Nothing is found of the last itself: it alone is looked at. */
+	totals->costs_s = last[0].v -
+		(healthy < last[0].v && healthy > -INFINITY ? healthy : last[1].v);
+	/* of all, the last alone is left out */
+	healthy = healthy > -INFINITY ? healthy : last[1].v;
+	totals->found_s = last[0].v - healthy;
+	/* fewer than half are judged by the others */
+	others = 2 * slow < all ? quiet : fmax(quiet, suspect[known ? 0 : 1].v);
+	if (d->ready)
+		totals->alone_s = last[0].v - (others > -INFINITY ? others : healthy);
 }

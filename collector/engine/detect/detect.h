@@ -47,6 +47,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "collector/engine/detect/scales.h"
+#include "collector/engine/join/steps.h"
 #include "collector/engine/params.h"
 #include "collector/engine/residual/blame.h"
 #include "collector/engine/residual/stats.h"
@@ -193,13 +194,6 @@ struct ls_detect_net {
 	double unexplained_s; /* of the step before: longer than usual, and nobody's own work */
 };
 
-/* Suspected workers of the greatest mean excess, in seconds; at SIZE_MAX = none. */
-struct ls_detect_worst {
-	struct ls_stats_best mean[2];
-	/* most of such an excess that one's own work explains */
-	double own_s;
-};
-
 struct ls_detect {
 	struct ls_detect_worker *worker;
 	double *scratch; /* capacity of them */
@@ -223,7 +217,8 @@ struct ls_detect {
 	uint64_t calm_steps; /* since there was one */
 	/* baselines know the steps up to this one, also those from before a restart */
 	uint64_t taught_step;
-	struct ls_detect_worst worst; /* of the step before */
+	/* suspects of the greatest mean excess, in seconds, after the newest step; at SIZE_MAX = none, 0 */
+	struct ls_stats_best worst[2];
 	const struct ls_scales
 		*scales; /* NULL: not known who is slower than its peers vary */
 	bool asked; /* only who is named by that is found */
@@ -261,6 +256,14 @@ void ls_detect_reset(struct ls_detect *d);
  */
 void ls_detect_step(struct ls_detect *d, uint64_t step, int64_t t_us, bool clocks_ok,
 	const struct ls_blame *residual, size_t n, struct ls_blame_step *totals);
+
+/*
+ * For whom a judged step waits, and how long, and how much shorter it would be without some: costs to alone_s of totals. Culprits
+ * that are found hide neither each other nor themselves. Suspects are left out of alone_s, too, if they and those who are found or named are
+ * fewer than half, so that the others can judge them. Else they do not explain each other: if nobody is found or named, the last of them is left out.
+ */
+void ls_detect_costs(const struct ls_detect *d, const struct ls_row *row,
+	struct ls_blame_step *totals);
 
 /*
  * How near a worker is to a finding: of the C that makes one (of stalls: in a job of

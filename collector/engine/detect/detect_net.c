@@ -33,7 +33,7 @@ detect_comm_chronic(struct ls_detect *d, struct ls_detect_net *net, double exces
 		LS_DETECT_CAP, excess_s, step, t_us);
 	if (ls_detect_relax(d, ch, LS_DETECT_SUSPECT, LS_DETECT_CLEAR_STEPS) &&
 		ch->c >= LS_DETECT_FINDING &&
-		d->worst.mean[0].v < LS_HALF * ch->ep.excess_s / (double)ch->ep.steps &&
+		d->worst[0].v < LS_HALF * ch->ep.excess_s / (double)ch->ep.steps &&
 		!(ch->ep.excess_s / (double)ch->ep.steps <
 			LS_MOST * (d->step_s - ch->ep.before_s)) &&
 		ls_detect_excess_ratio(d, &ch->ep) >= LS_LEAST)
@@ -94,7 +94,7 @@ detect_block_evidence(const struct ls_detect *d, const struct ls_detect_net *net
 	double grown_s = net->blocks.time_sum / (double)ep->steps,
 	       waits_s = net->blocks.wait_sum / (double)ep->steps;
 
-	return d->open == 0 && d->worst.mean[0].v < LS_HALF * excess_s &&
+	return d->open == 0 && d->worst[0].v < LS_HALF * excess_s &&
 		fmax(grown_s, waits_s) >= LS_HALF * excess_s &&
 		excess_s >= LS_MOST * grown_s &&
 		ls_detect_excess_ratio(d, ep) >= LS_LEAST;

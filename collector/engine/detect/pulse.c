@@ -21,20 +21,27 @@ pulse_add(struct ls_pulse_means *to, const struct ls_pulse_means *v, double shar
 			to->v[k] += (v->v[k] - to->v[k]) * share;
 }
 
+static bool
+pulse_is_found(const struct ls_detect *d, size_t slot)
+{
+	return d->open > 0 && d->worker[slot].found != 0;
+}
+
 /* One more step of the block. */
 static void
 pulse_sum(struct ls_pulse *p, const struct ls_row *row,
-	const struct ls_blame_step *totals, double step_s)
+	const struct ls_blame_step *totals, const struct ls_detect *d)
 {
 	size_t stride = (row->cell_count + LS_PULSE_WORKERS - 1) / LS_PULSE_WORKERS;
-	double *sum = p->sum.mean.v;
+	double most_s = LS_PULSE_CLIP * d->step_s, *sum = p->sum.mean.v;
 
 	if (p->sum.steps++ == 0) {
 		p->sum.step = row->step;
 		p->sum.t_us = row->begin_us;
 	}
-	sum[LS_PULSE_STEP] += fmin(totals->duration_s, LS_PULSE_CLIP * step_s);
-	sum[LS_PULSE_MEAN] += fmin(totals->mean_s, LS_PULSE_CLIP * step_s);
+	sum[LS_PULSE_WHOLE] += fmin(totals->mean_s, most_s);
+	sum[LS_PULSE_MEAN] += fmin(totals->mean_s - totals->found_s, most_s);
+	sum[LS_PULSE_STEP] += fmin(totals->duration_s - totals->found_s, most_s);
 	if (!isnan(totals->wait_min_s)) {
 		sum[LS_PULSE_LEAST] += totals->wait_min_s;
 		p->least_n++;
@@ -42,7 +49,7 @@ pulse_sum(struct ls_pulse *p, const struct ls_row *row,
 	for (size_t i = 0; i < row->cell_count; i += stride) {
 		const struct ls_cell *c = &row->cells[i];
 
-		if (!c->present)
+		if (!c->present || pulse_is_found(d, i))
 			continue;
 		p->phase_n++;
 		sum[LS_PULSE_WORK] += isnan(c->work) ? 0 : (double)c->work;
@@ -63,8 +70,8 @@ pulse_keep(struct ls_pulse *p)
 		p->before_n += p->before_n < LS_DETECT_WARM;
 		pulse_add(&p->before, &b->mean, 1 / (double)p->before_n);
 	}
-	mean[LS_PULSE_STEP] /= p->sum.steps;
-	mean[LS_PULSE_MEAN] /= p->sum.steps;
+	for (size_t k = LS_PULSE_WHOLE; k <= LS_PULSE_STEP; k++)
+		mean[k] /= p->sum.steps;
 	mean[LS_PULSE_LEAST] =
 		p->least_n > 0 ? mean[LS_PULSE_LEAST] / (double)p->least_n : NAN;
 	for (size_t k = LS_PULSE_WORK; k < LS_PULSE_VALUES && p->phase_n > 0; k++)
@@ -84,7 +91,7 @@ pulse_gather(struct ls_pulse_from *from, const struct ls_pulse_block *b)
 	pulse_add(&from->now, &b->mean, b->steps / (double)from->steps);
 	from->last = (double)b->step - (double)from->step;
 	ls_stats_line_add(&from->line, from->last, b->mean.v[LS_PULSE_STEP]);
-	from->newest_s = b->mean.v[LS_PULSE_MEAN];
+	from->newest = b->mean;
 }
 
 /* It became slow: when, and what was it like before and since then? */
@@ -102,8 +109,10 @@ pulse_begin(struct ls_pulse *p, double step_s)
 	double slow = ls_scales_said(&p->scales, LS_SCALES_USUAL, 0) +
 		LS_HALF * ls_scales_said(&p->scales, LS_SCALES_EXCESS, 0);
 	const struct ls_pulse_block *b;
-	double n = 0, within,
-	       error = o.known ? fmax(o.at - o.early, o.late - o.at) : back;
+	size_t just_n = 0;
+	double just[LS_ONSET_MIN],
+		n = 0, within,
+		error = o.known ? fmax(o.at - o.early, o.late - o.at) : back;
 
 	do
 		back -= p->block[--k % LS_PULSE_BLOCKS].steps;
@@ -116,12 +125,17 @@ pulse_begin(struct ls_pulse *p, double step_s)
 	p->base = p->before;
 	for (; first < k; first++) {
 		b = &p->block[first % LS_PULSE_BLOCKS];
+		if (first + LS_ONSET_MIN >= k)
+			just[just_n++] = b->mean.v[LS_PULSE_WHOLE];
 		if (!b->spoilt && log(b->mean.v[LS_PULSE_STEP] / p->first_s) < slow)
 			pulse_add(&p->base, &b->mean, 1 / ++n);
 	}
 	if (n == 0 && p->before_n == 0) /* nothing better is known */
 		p->base = p->block[(k > 0 ? k - 1 : k) % LS_PULSE_BLOCKS].mean;
+	p->since.was_s =
+		just_n > 0 ? ls_stats_median(just, just_n) : p->base.v[LS_PULSE_WHOLE];
 	b = &p->block[k % LS_PULSE_BLOCKS];
+	p->since.of_late_s = b->mean.v[LS_PULSE_WHOLE];
 	for (k += within > LS_HALF * fmin(b->steps, 2) && k + 1 < p->blocks;
 		k < p->blocks; k++)
 		pulse_gather(&p->since, &p->block[k % LS_PULSE_BLOCKS]);
@@ -140,14 +154,72 @@ pulse_is_work(const struct ls_pulse *p)
 		work >= LS_EXPLAINS * (is[LS_PULSE_STEP] / was[LS_PULSE_STEP] - 1);
 }
 
-/* So many steps are waited for: who makes all of them longer is found meanwhile, unless the job is one worker. */
+/* Half of what it was named for, in seconds. */
 static double
-pulse_wait(const struct ls_row *row, double step_s)
+pulse_half(const struct ls_pulse *p)
 {
-	return row->cell_count < 2
-		? 0
-		: fmin(fmax(LS_SCALES_PATIENCE_S / step_s, LS_ONSET_MIN),
-			  LS_DETECT_LASTS);
+	return LS_HALF * p->first_s *
+		exp(ls_scales_said(&p->scales, LS_SCALES_USUAL, 0)) *
+		expm1(ls_scales_said(&p->scales, LS_SCALES_EXCESS, 0));
+}
+
+/*
+ * Is it told? For so many steps it is waited for whoever makes all of them longer, and is found meanwhile, unless the job is one
+ * worker: since it began; if suspects explain half of it, since it was named. And not while half of it is gone.
+ */
+static bool
+pulse_is_told(const struct ls_pulse *p, const struct ls_row *row,
+	const struct ls_detect *d)
+{
+	double wait = fmin(fmax(LS_SCALES_PATIENCE_S / d->step_s, LS_ONSET_MIN),
+		LS_DETECT_LASTS);
+	/* the other suspects: the last of them is left out */
+	bool suspected = d->worst[1].v > pulse_half(p);
+
+	if (row->cell_count < 2)
+		return true;
+	return (double)(suspected ? p->since.named : p->since.steps) >= wait &&
+		p->since.gone == 0;
+}
+
+/* A block ended: what is it like since it became slow? */
+static void
+pulse_judge(struct ls_pulse *p, const struct ls_row *row, const struct ls_detect *d)
+{
+	const struct ls_pulse_block *b = pulse_keep(p);
+	double half_s;
+	bool on = p->on;
+
+	p->on = p->explained = false;
+	if (p->scales.named[0] != 0 && p->since.steps == 0)
+		pulse_begin(p, d->step_s);
+	else if (p->since.steps > 0)
+		pulse_gather(&p->since, b);
+	if (p->since.steps == 0)
+		return;
+	half_s = pulse_half(p);
+	p->since.gone = d->open > 0 &&
+			b->mean.v[LS_PULSE_STEP] - p->base.v[LS_PULSE_STEP] < half_s
+		? p->since.gone + b->steps
+		: 0;
+	if (p->since.gone == 0)
+		p->since.of_late_s +=
+			(b->mean.v[LS_PULSE_WHOLE] - p->since.of_late_s) / LS_BLOCK;
+	if (p->scales.named[0] == 0 ||
+		(on && (double)p->since.gone >= ls_warm_steps(d->step_s)) ||
+		/* steps are no longer: who was left out is as fast as the others again, which makes the last one later */
+		(!on &&
+			p->since.now.v[LS_PULSE_WHOLE] - p->since.was_s <
+				LS_HALF * half_s)) {
+		/* steps are as long as they were */
+		p->explained = p->since.gone > 0 &&
+			b->mean.v[LS_PULSE_WHOLE] - half_s >=
+				fmax(p->since.was_s, p->since.of_late_s - 2 * half_s);
+		ls_pulse_end(p);
+		return;
+	}
+	p->since.named += b->steps;
+	p->on = !pulse_is_work(p) && (on || pulse_is_told(p, row, d));
 }
 
 double
@@ -175,8 +247,8 @@ ls_pulse_end(struct ls_pulse *p)
 
 bool
 ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
-	const struct ls_blame_step *totals, double step_s, double patience_s,
-	bool found, double explained_s)
+	const struct ls_blame_step *totals, const struct ls_detect *d,
+	double patience_s, bool joined)
 {
 	uint32_t sorted[1] = { 0 }, start[2] = { 0, 1 };
 	struct ls_blame_room room = {
@@ -184,34 +256,27 @@ ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
 	};
 	struct ls_blame log_s = { .late_s = NAN };
 	uint64_t units = p->scales.units;
-	const struct ls_pulse_block *b;
-	double usual_s;
+	/* it is told: whoever is found later is told instead */
+	double left_out_s = p->on	 ? totals->found_s
+		: isnan(totals->alone_s) ? 0
+					 : totals->alone_s,
+	       lasted_s = totals->duration_s - left_out_s;
 
-	if (!(totals->duration_s > 0) || !(step_s > 0) ||
+	if (!(lasted_s > 0) || !(d->step_s > 0) ||
 		ls_scales_reserve(&p->scales, 1) != 0)
 		return false;
 	if (!(p->first_s > 0))
-		p->first_s = totals->duration_s;
-	pulse_sum(p, row, totals, step_s);
+		p->first_s = lasted_s;
+	pulse_sum(p, row, totals, d);
 	p->scales.alone = true;
-	usual_s = p->first_s * exp(ls_scales_usual(&p->scales, 0));
-	if (found || /* not by how long this step is: else the long ones alone would be left */
-		explained_s > fmax(LS_HALF * (step_s - usual_s), LS_NOTHING * step_s))
+	if (joined || (d->open > 0 && isnan(totals->alone_s)))
 		p->sum.spoilt = true;
 	else
-		log_s.late_s = log(totals->duration_s / p->first_s) * step_s;
-	ls_scales_step(&p->scales, &log_s, 1, true, step_s, patience_s, &room);
-	p->scales.seen_s += step_s * (double)(row->cell_count - 1);
+		log_s.late_s = log(lasted_s / p->first_s) * d->step_s;
+	ls_scales_step(&p->scales, &log_s, 1, true, d->step_s, patience_s, &room);
+	p->scales.seen_s += d->step_s * (double)(row->cell_count - 1);
 	if (p->scales.units == units)
 		return false;
-	b = pulse_keep(p);
-	if (p->scales.named[0] == 0)
-		p->since.steps = 0;
-	else if (p->since.steps == 0)
-		pulse_begin(p, step_s);
-	else
-		pulse_gather(&p->since, b);
-	p->on = p->since.steps > 0 && !pulse_is_work(p) &&
-		(double)p->since.steps >= pulse_wait(row, step_s);
+	pulse_judge(p, row, d);
 	return true;
 }

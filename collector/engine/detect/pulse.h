@@ -3,9 +3,10 @@
  * pulse - has a job become slower as a whole? Its step time against its own past.
  *
  * What all workers share shows in no residual: input that starves all, a slower network
- * file system, a new program. The logarithm of the step time is a unit like a worker, but without peers: it is compared with
+ * file system, a new program; nor does what half of a few workers share. The logarithm of the step time, as it would be
+ * without the few workers that are found, named or suspected (ls_detect_costs; once it is told, without who is found), is a unit like a worker, but without peers: it is compared with
  * its own earlier windows (scales.h). It is a finding unless something else explains
- * it (a worker, a collective), or there is as much more work.
+ * it (these workers, a collective), or there is as much more work.
  *
  * Owner:   one job of the engine. Pure.
  * Units:   seconds; blocks: units of scales.h.
@@ -20,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "collector/engine/detect/detect.h"
 #include "collector/engine/detect/scales.h"
 #include "collector/engine/join/steps.h"
 #include "collector/engine/residual/stats.h"
@@ -30,10 +32,10 @@
 
 /* What steps were like: */
 enum ls_pulse_value {
-	/* means of the block, the second over workers, too; no step counts more than
-	 * LS_PULSE_CLIP usual ones */
-	LS_PULSE_STEP,
-	LS_PULSE_MEAN,
+	/* means of the block; no step counts more than LS_PULSE_CLIP usual ones */
+	LS_PULSE_WHOLE, /* over workers, too */
+	LS_PULSE_MEAN, /* likewise, as it would be without who is found */
+	LS_PULSE_STEP, /* so is this, of the median worker */
 	LS_PULSE_LEAST, /* least wait of a worker: after all have arrived; NaN = not known */
 	LS_PULSE_WORK, /* 0 = not told */
 	LS_PULSE_PHASE, /* means over workers, one for each phase; 0 = not marked */
@@ -48,17 +50,21 @@ struct ls_pulse_block {
 	uint64_t step; /* the first, */
 	int64_t t_us; /* when it began */
 	uint32_t steps;
-	bool spoilt; /* somebody else is found in a step of it */
+	bool spoilt; /* a step of it was left out */
 	struct ls_pulse_means mean;
 };
 
 /* Since when, and what it was like since then. */
 struct ls_pulse_from {
 	uint64_t step, steps; /* steps: in `now`; 0 = none */
+	uint64_t named; /* so many of them since it was named; */
+	uint64_t
+		gone; /* so many, the newest, in which less than half is left without who is found */
 	int64_t t_us;
 	uint32_t uncertainty_steps; /* of `step` */
-	struct ls_pulse_means now;
-	double newest_s; /* LS_PULSE_MEAN of the newest block */
+	struct ls_pulse_means now, newest; /* newest: of the newest block */
+	double was_s; /* LS_PULSE_WHOLE of the blocks just before, */
+	double of_late_s; /* and of the newest ones, but for those that are gone */
 	/* a point for each block: steps from `step` to the block, its LS_PULSE_STEP */
 	struct ls_stats_line line;
 	double last; /* x of the newest */
@@ -77,21 +83,22 @@ struct ls_pulse {
 	struct ls_pulse_means base; /* before it became slow */
 	struct ls_pulse_from since;
 	bool on; /* slower as a whole */
+	bool explained; /* it is not any more, but for who is found */
 };
 
 /* Frees what it holds, and can be used again. */
 void ls_pulse_fini(struct ls_pulse *p);
 
 /*
- * Takes one closed step. step_s: usual step time of late; patience_s: as of scales.h. found: another finding holds it up; explained_s: a
- * suspect's own work does, by so much. True when a block ended with it: `on`, `base` and `since` are then
- * up to date.
+ * Takes one closed step, with the totals of ls_detect_costs; patience_s: as of scales.h; joined: what joins workers, or a stage, is
+ * found: such steps are left out, as are those in which a worker is found and nobody knows when they arrive. True when a block ended with
+ * it: `on`, `explained`, `base` and `since` are then up to date.
  */
 bool ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
-	const struct ls_blame_step *totals, double step_s, double patience_s,
-	bool found, double explained_s);
+	const struct ls_blame_step *totals, const struct ls_detect *d,
+	double patience_s, bool joined);
 
-/* It is over: somebody is found who explains it. */
+/* It is over: what is found explains it. */
 void ls_pulse_end(struct ls_pulse *p);
 
 /*

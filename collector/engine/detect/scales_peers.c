@@ -292,17 +292,19 @@ ls_scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, si
 	struct ls_scales_peers p;
 	/* what one of two does is seen in the other, too, and a job has only its own past: nothing of the window that is looked at is past */
 	bool two = m == 2 || s->alone;
+	/* nor is the window before it, in which it may have become slow */
+	unsigned from = s->alone ? 2 : 1;
 
 	p.crowd[0] = p.crowd[1] = NAN;
 	if (skip == LS_SCALES_NONE && !s->alone) {
 		p.crowd[0] = ls_scales_crowd(s, list, m, LS_SCALES_NOW);
 		p.crowd[1] = ls_scales_crowd(s, list, m, LS_SCALES_SINCE);
 	}
-	p.in_time = scales_varies(s, length, list, m, skip, 1, 0, &jumps);
+	p.in_time = scales_varies(s, length, list, m, skip, from, 0, &jumps);
 	for (unsigned k = length;
 		k-- > (s->alone ? 0 : 1) && p.in_time.windows < LS_ONSET_MIN;) {
 		struct ls_scales_spread shorter = scales_varies(s, k, list, m, skip,
-			two ? (1ull << (length - k)) + 1 : 1, length - k, &jumps);
+			two ? (from << (length - k)) + 1 : 1, length - k, &jumps);
 
 		if (jumps.windows >= LS_ONSET_MIN)
 			p.in_time.apart = fmin(p.in_time.apart, shorter.apart);
@@ -320,7 +322,8 @@ ls_scales_measure(struct ls_scales *s, unsigned length, const uint32_t *list, si
 			scales_varies(s, k, list, m, skip, 1, 0, &jumps).sigma);
 	p.change = ls_scales_middle(s, length, LS_SCALES_CHANGE, list, m, skip,
 		UINT32_MAX, fmax(p.in_time.sigma, LS_SCALES_FLOOR));
-	p.jumps = scales_in_time(s, length - 1, list, m, skip, true, two ? 3 : 1);
+	p.jumps =
+		scales_in_time(s, length - 1, list, m, skip, true, two ? 2 + from : 1);
 	p.jump = ls_scales_middle(s, length, LS_SCALES_JUMP, list, m, skip, UINT32_MAX,
 		fmax(p.jumps.sigma, LS_SCALES_FLOOR));
 	return p;

@@ -367,44 +367,6 @@ judge_channels(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		judge_end(e, j, who, step, now_us);
 }
 
-/* When a worker that is there came, on a line where later is more; NaN: not known. */
-static double
-judge_arrival(const struct ls_job *j, const struct ls_cell *c)
-{
-	bool late = j->detect.mode == LS_MODE_LATENESS;
-
-	if (late ? !c->has_enter : !c->has_wait)
-		return NAN;
-	return late ? (double)c->enter_us * 1e-6 : -(double)c->wait_s;
-}
-
-/* For whom the step waits, and how long: culprits that are found hide neither each
- * other nor themselves. */
-static void
-judge_costs(const struct ls_job *j, const struct ls_row *row,
-	struct ls_blame_step *totals)
-{
-	struct ls_stats_best last[2] = { { -INFINITY, SIZE_MAX },
-		{ -INFINITY, SIZE_MAX } };
-	double healthy = -INFINITY;
-
-	LS_CELLS (row, c) {
-		size_t i = (size_t)(c - row->cells);
-		double t = judge_arrival(j, c); /* NaN is not taken */
-
-		ls_stats_best(last, t, i);
-		if (t > healthy &&
-			(j->detect.open == 0 || j->detect.worker[i].found == 0))
-			healthy = t;
-	}
-	if (last[1].at == SIZE_MAX)
-		return;
-	totals->costs = last[0].at;
-	/* Nothing is found of the last itself: it alone is looked at. */
-	totals->costs_s = last[0].v -
-		(healthy < last[0].v && healthy > -INFINITY ? healthy : last[1].v);
-}
-
 /* Blame: residuals of all workers, and what joins them. */
 static void
 judge_blame(const struct ls_engine *e, struct ls_job *j, struct ls_row *row,
@@ -493,7 +455,7 @@ ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	}
 	kept.totals.slice = NULL; /* of this step alone */
 	kept.totals.slice_of = NULL;
-	judge_costs(j, row, &kept.totals);
+	ls_detect_costs(&j->detect, row, &kept.totals);
 	kept.blame_s = judge_note_cells(j, &kept.row);
 	kept.hang = hang;
 	judge_keep(j, &kept);

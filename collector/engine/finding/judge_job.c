@@ -83,25 +83,26 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_finding *f, uint64_t step)
 {
 	const struct ls_pulse *p = &j->pulse;
-	double step_s;
+	/* a mean since the onset says too little of what still grows, and too much of what somebody explains who was found later */
+	bool newest = ls_pulse_slope(p) > 0 || j->detect.open > 0;
+	const double *now = newest ? p->since.newest.v : p->since.now.v;
 
 	f->kind = LS_KIND_JOB_SLOW;
 	f->comm = false;
 	f->detector = LS_DETECT_CHRONIC;
-	f->before_s = p->base.v[LS_PULSE_MEAN];
+	f->before_s = p->since.was_s;
 	f->slope_s = ls_pulse_slope(p);
 	/* how it began does not change when it grows no more */
 	f->gradual |= f->slope_s > 0;
-	/* a mean since the onset says too little of what still grows */
-	step_s = f->slope_s > 0 ? p->since.newest_s : p->since.now.v[LS_PULSE_MEAN];
 	ls_findings_present(e, j, f, step);
-	ls_findings_cost(e, j, f, step_s, step_s - p->base.v[LS_PULSE_MEAN], step);
+	ls_findings_cost(e, j, f, now[LS_PULSE_WHOLE],
+		now[LS_PULSE_MEAN] - p->base.v[LS_PULSE_MEAN], step);
 	judge_job_diagnose(p,
 		f->workers_used == f->workers && f->workers >= (uint32_t)j->world &&
 			!ls_job_is_assumed(e, j),
 		f);
 	ls_findings_row(f, "step_excess_s", "s",
-		p->since.newest_s - p->base.v[LS_PULSE_MEAN], NAN);
+		p->since.newest.v[LS_PULSE_MEAN] - p->base.v[LS_PULSE_MEAN], NAN);
 	if (f->slope_s > 0)
 		ls_findings_row(f, "step_slope_s", "s", f->slope_s, NAN);
 	if (judge_job_follows(j, false) || judge_job_follows(j, true)) {
@@ -173,28 +174,46 @@ judge_job_end(struct ls_engine *e, struct ls_job *j, const struct ls_finding *cu
 	ls_findings_clear(e, f, step, now_us);
 }
 
+/* Is anything found that is no worker? */
+static bool
+judge_job_joined(const struct ls_job *j)
+{
+	if (j->detect.open == 0)
+		return false;
+	LS_EACH (const struct ls_detect_net, net, j->detect.net, j->detect.net_count)
+		if (ls_detect_found(net->channel) != 0)
+			return true;
+	for (size_t k = 0; k < j->compare.count; k++)
+		if (j->compare.stage[k].channel.level == LS_LEVEL_FINDING)
+			return true;
+	return false;
+}
+
 void
 ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *row,
 	int64_t now_us)
 {
 	struct ls_pulse *p = &j->pulse;
-	bool was = p->on, found = j->detect.open > 0;
+	bool was = p->on, joined = judge_job_joined(j);
 
 	/* until a compilation does not make the median */
 	if (j->detect.judged <= 2 * LS_DETECT_SKIP)
 		return;
-	/* somebody is found who explains it: that is told instead */
-	if (found && p->since.steps > 0) {
+	/* that is told instead */
+	if (joined && p->since.steps > 0) {
 		judge_job_end(e, j, judge_job_culprit(e, j), row->row.step, now_us);
 		return;
 	}
-	if (!ls_pulse_step(p, &row->row, &row->totals, j->detect.step_s, e->patience_s,
-		    found, j->detect.worst.own_s))
+	if (!ls_pulse_step(p, &row->row, &row->totals, &j->detect, e->patience_s,
+		    joined))
 		return;
-	if (p->on && !was && judge_job_culprit(e, j) != NULL)
+	if (p->on && !was && j->detect.open == 0 && judge_job_culprit(e, j) != NULL)
 		ls_pulse_end(p); /* whose slowness comes and goes */
+	if (p->on && p->since.gone > 0)
+		return; /* it says nothing now */
 	if (p->on)
 		judge_job_tell(e, j, was, row->row.step, now_us);
 	else if (was)
-		judge_job_end(e, j, NULL, row->row.step, now_us);
+		judge_job_end(e, j, p->explained ? judge_job_culprit(e, j) : NULL,
+			row->row.step, now_us);
 }

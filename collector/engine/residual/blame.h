@@ -100,11 +100,13 @@ struct ls_blame_step {
 	size_t second; /* of the one before it; likewise */
 	/* last arrival - second last: what the last one alone costs */
 	double gap_s;
-	/* filled by the judgement: whose lateness the step waits for; SIZE_MAX = not
-	 * known */
+	/* filled by detection: whose lateness the step waits for; SIZE_MAX = not known */
 	size_t costs;
 	/* so long: until the next one of whom nothing is found */
 	double costs_s;
+	/* it would be so much shorter without those who are found; and without those who are
+	 * named or suspected, as well: NaN = not known */
+	double found_s, alone_s;
 	/* of each slice, while the step is judged; NULL later */
 	struct ls_blame_net *slice;
 	size_t slice_count;

@@ -767,3 +767,49 @@ LS_TEST(all, workers_that_join_later_are_quiet_at_first)
 	run(&feed, 100);
 	ck_assert_uint_eq(feed.d.open, 0);
 }
+
+/* Arrivals 10 ms apart, worker 3 last. Each a letter: quiet, suspected, found; '-': not there. Costs in units of 10 ms. */
+static const struct {
+	const char *are;
+	int costs, found, alone; /* 99: not known */
+} costs[] = {
+	{ "qqqq", 1, 0, 0 },
+	{ "qqqs", 1, 0, 1 }, /* without the suspect */
+	{ "qqss", 1, 0, 1 }, /* half of all: only the last of them is left out */
+	{ "qsss", 1, 0, 1 },
+	{ "ssss", 1, 0, 1 },
+	{ "qqsf", 1, 1,
+		1 }, /* half of all: who is found, and not the suspect as well */
+	{ "qqff", 2, 2, 2 },
+	{ "qfff", 3, 3, 3 },
+	{ "ffff", 1, 1, 1 }, /* nobody else is left */
+	{ "qqfq", 1, 0, 0 }, /* whoever is not the last costs nothing */
+	{ "qqsq", 1, 0, 0 },
+	{ "-qqs", 1, 0, 1 },
+	{ "---f", 0, 0, 99 },
+};
+
+LS_TEST_EACH(all, a_step_without_whom_it_waits_for, costs)
+{
+	struct ls_cell cells[WORKERS] = { 0 };
+	struct ls_row row = { .cell_count = WORKERS, .cells = cells };
+	struct ls_blame_step totals = { 0 };
+
+	run(&feed, 100);
+	for (size_t i = 0; i < WORKERS; i++) {
+		char is = costs[_i].are[i];
+
+		cells[i] = (struct ls_cell){ .present = is != '-',
+			.has_enter = true,
+			.enter_us = 10000 * (int64_t)i };
+		feed.d.near[i] = is == 's' ? 0.5F : is == 'f' ? 1 : 0;
+		feed.d.worker[i].found = is == 'f';
+	}
+	ls_detect_costs(&feed.d, &row, &totals);
+	ck_assert_double_eq_tol(totals.costs_s, 0.01 * costs[_i].costs, 1e-9);
+	ck_assert_double_eq_tol(totals.found_s, 0.01 * costs[_i].found, 1e-9);
+	if (costs[_i].alone == 99)
+		ck_assert(isnan(totals.alone_s));
+	else
+		ck_assert_double_eq_tol(totals.alone_s, 0.01 * costs[_i].alone, 1e-9);
+}

@@ -16,8 +16,10 @@ struct feed {
 	uint64_t random, step;
 	size_t workers;
 	double step_s, noise, slow, input_s, work;
-	double explained_s;
-	bool found;
+	double alone; /* part of what it is slower by: of one worker, that is suspected, or found */
+	bool joined;
+	struct ls_detect detect;
+	struct ls_detect_worker worker[WORKERS];
 };
 
 static void
@@ -48,10 +50,17 @@ run(struct feed *f, size_t steps)
 					ls_test_random(&f->random) +
 					ls_test_random(&f->random) - 1.5) *
 				2;
+		f->detect.worker = f->worker;
+		f->detect.step_s = f->step_s;
 		(void)ls_pulse_step(&f->p, &row,
-			&(struct ls_blame_step){
-				.duration_s = t, .mean_s = t, .wait_min_s = NAN },
-			f->step_s, 0, f->found, f->explained_s);
+			&(struct ls_blame_step){ .duration_s = t,
+				.mean_s = t,
+				.wait_min_s = NAN,
+				.found_s = f->detect.open > 0
+					? f->alone * f->slow * f->step_s
+					: 0,
+				.alone_s = f->alone * f->slow * f->step_s },
+			&f->detect, 0, f->joined);
 	}
 }
 
@@ -143,7 +152,8 @@ LS_TEST_LOOP(all, a_ramp_is_told_from_a_step, 0, 3)
 	ck_assert(ramp.p.on);
 	ck_assert_double_eq_tol(ls_pulse_slope(&ramp.p), 0.0002, 0.00002);
 	/* the middle of the newest block is eight steps behind */
-	ck_assert_double_eq_tol(ramp.p.since.newest_s, STEP_S * 1.624, 0.006);
+	ck_assert_double_eq_tol(ramp.p.since.newest.v[LS_PULSE_MEAN], STEP_S * 1.624,
+		0.006);
 	ls_pulse_fini(&step.p);
 	ls_pulse_fini(&ramp.p);
 }
@@ -164,15 +174,14 @@ LS_TEST(all, phases_are_those_of_now_and_before)
 	ls_pulse_fini(&f.p);
 }
 
-/* Little against its noise; found of somebody; as much more work; less than is looked for; half of it is a
- * suspect's own work. */
+/* Little against its noise; a collective is found; as much more work; less than is looked for; all of it is a suspect's. */
 LS_TEST_LOOP(all, what_is_not_slower, 0, 5)
 {
 	struct feed f = quiet(_i == 0 ? 0.15 : 0.001);
 
 	f.slow = _i == 0 ? 0.06 : _i == 2 ? 0.3 : _i == 3 ? 0.002 : 0.1;
-	f.found = _i == 1;
-	f.explained_s = _i == 4 ? 0.006 : 0;
+	f.joined = _i == 1;
+	f.alone = _i == 4;
 	f.work = _i == 2 ? 130 : 100;
 	run(&f, 1000);
 	ck_assert(!f.p.on);
@@ -213,7 +222,8 @@ LS_TEST_LOOP(all, a_little_is_seen_in_long_steps, 0, 2)
 	ls_pulse_fini(&f.p);
 }
 
-LS_TEST(all, who_is_found_ends_it)
+/* A collective that is found: such steps are left out, and are no past. */
+LS_TEST(all, what_joins_workers_ends_it)
 {
 	struct feed f = quiet(0.003);
 
@@ -221,14 +231,79 @@ LS_TEST(all, who_is_found_ends_it)
 	run(&f, 112);
 	ck_assert(f.p.on);
 	ls_pulse_end(&f.p);
-	f.found = true;
+	f.joined = true;
 	run(&f, 64);
 	ck_assert(!f.p.on);
-	f.found = false;
+	f.joined = false;
 	f.slow = 0;
 	run(&f, 2400);
 	f.slow = 0.1;
 	run(&f, 112);
+	ck_assert(f.p.on);
+	ls_pulse_fini(&f.p);
+}
+
+/* A worker that is found takes away what it explains: if that is more than half, the job is not slow. The cost is without it. */
+LS_TEST_LOOP(all, who_is_found_takes_away_what_it_explains, 0, 2)
+{
+	struct feed f = quiet(0.003);
+
+	f.slow = 0.1;
+	run(&f, 112);
+	ck_assert(f.p.on);
+	f.detect.open = 1;
+	f.alone = _i == 0 ? 0.7 : 0.3;
+	run(&f, 2 * 64);
+	ck_assert_int_eq(f.p.on, _i != 0);
+	ck_assert(_i == 0 || f.p.since.now.v[LS_PULSE_MEAN] < 0.109);
+	run(&f, 512);
+	ck_assert_int_eq(f.p.on, _i != 0);
+	ls_pulse_fini(&f.p);
+}
+
+/* Nor is it told at first while a worker is found that explains more than half. */
+LS_TEST_LOOP(all, who_was_found_before_explains_it, 0, 2)
+{
+	struct feed f = quiet(0.003);
+
+	f.slow = 0.1;
+	run(&f, 64);
+	f.detect.open = 1;
+	f.alone = _i == 0 ? 0.7 : 0.3;
+	for (int k = 0; k < 64; k++) {
+		run(&f, 16);
+		ck_assert(_i != 0 || !f.p.on);
+	}
+	ck_assert_int_eq(f.p.on, _i != 0);
+	ls_pulse_fini(&f.p);
+}
+
+/* A suspect that was left out is none any more: steps are no longer for it. */
+LS_TEST(all, who_is_not_left_out_any_more_makes_nothing_slower)
+{
+	struct feed f = quiet(0.003);
+
+	f.slow = 0.1;
+	f.alone = 1;
+	run(&f, 2000);
+	f.alone = 0;
+	for (int k = 0; k < 64; k++) {
+		run(&f, 16);
+		ck_assert(!f.p.on);
+	}
+	ls_pulse_fini(&f.p);
+}
+
+/* Two suspects explain it, and may be found soon: the job waits from when it is named on. */
+LS_TEST_LOOP(all, suspects_may_be_found, 0, 2)
+{
+	struct feed f = quiet(0.003);
+
+	f.slow = 0.1;
+	f.detect.worst[1].v = _i == 0 ? 0.006 : 0.004;
+	run(&f, 112);
+	ck_assert_int_eq(f.p.on, _i != 0);
+	run(&f, 48);
 	ck_assert(f.p.on);
 	ls_pulse_fini(&f.p);
 }
