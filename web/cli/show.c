@@ -129,6 +129,23 @@ show_is_self(const json_t *f)
 	return scope && strcmp(scope, "self") == 0;
 }
 
+#define SHOW_HOSTS 8 /* of a job are named in a line */
+
+/* The slow ones of a job. */
+static void
+show_hosts(struct ls_term *t, const json_t *f)
+{
+	char path[32] = "subject.hosts.0";
+
+	for (unsigned k = 0; k < SHOW_HOSTS && ls_pick_text(f, path) != NULL;) {
+		(void)printf("%s%s", k == 0 ? ", slow on " : ", ",
+			ls_term_text(t, f, path, ""));
+		(void)snprintf(path, sizeof(path), "subject.hosts.%u", ++k);
+	}
+	if (ls_pick_text(f, path) != NULL)
+		(void)printf(", ...");
+}
+
 static void
 show_title(struct ls_term *t, const json_t *f)
 {
@@ -148,6 +165,8 @@ show_title(struct ls_term *t, const json_t *f)
 			ls_term_words(t, f, "subject.by", ""),
 			ls_term_text(t, f, "subject.name", ""),
 			ls_term_whole(t, f, "subject.host_count", "?"));
+	else if (!link)
+		show_hosts(t, f);
 	if (link)
 		(void)printf(" %s to %s", ls_term_text(t, f, "subject.hosts.0", ""),
 			ls_term_text(t, f, "subject.hosts.1", "?"));

@@ -59,16 +59,18 @@ export function list(findings, view, job) {
 
 const part = (label, ...content) => [el("dt", null, label), el("dd", null, ...content)];
 
+const hosts = (s) => [(s.hosts ?? []).slice(0, 8).map((h, i) => [i > 0 ? ", " : "", name(h)]).flat(), s.host_count > 8 ? ", ..." : ""].flat();
+
 function subject(f) {
 	const s = f.subject ?? {};
 	if (s.scope === "link" && Array.isArray(s.hosts))
 		return ["link ", name(s.hosts[0]), " to ", name(s.hosts[1])];
 	if (typeof s.name === "string")
-		return [text.words(s.by ?? s.scope), " ", name(s.name), ` of ${text.whole(s.host_count)} hosts: `,
-			(s.hosts ?? []).slice(0, 8).map((h, i) => [i > 0 ? ", " : "", name(h)]).flat(),
-			s.host_count > 8 ? ", ..." : ""].flat();
+		return [text.words(s.by ?? s.scope), " ", name(s.name), ` of ${text.whole(s.host_count)} hosts: `, hosts(s)].flat();
 	if (s.scope === "slice")
 		return ["slice ", name(s.slice)];
+	if (s.scope === "job" && Array.isArray(s.hosts))
+		return ["job, slow on ", hosts(s)].flat();
 	return [text.words(s.scope ?? "subject"), s.host ? [" ", name(s.host)] : "",
 		typeof s.rank === "number" && s.scope !== "job" ? `, rank ${s.rank}` : "",
 		f.slice?.id ? [", slice ", name(f.slice.id)] : ""];

@@ -524,6 +524,13 @@ ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t n,
 	LS_ASSERT(n <= s->count);
 	if (!(step_s > 0) || n == 0)
 		return;
+	/* compilations made its first steps long */
+	if (s->datum == 1 &&
+		LS_SCALES_DATUM * step_s <
+			LS_SCALES_PATIENCE_S * (s->units < LS_MANY ? 1 : LS_HALF)) {
+		scales_forget(s);
+		s->unit_data = 0;
+	}
 	/* where four steps last for a minute, a job counts each of them; workers have peers, who say more */
 	if (s->unit_data == 0 || s->datum == 0)
 		s->datum = s->alone && LS_SCALES_DATUM * step_s >= LS_SCALES_PATIENCE_S
@@ -546,11 +553,12 @@ ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t n,
 	if (s->steps < s->datum)
 		return;
 	scales_end_datum(s);
-	if (s->unit_data == 0 || want > 2 * s->unit_data ||
-		(2 * want < s->unit_data && !s->alone)) {
+	if (s->unit_data != 0 &&
+		(want > 2 * s->unit_data || (2 * want < s->unit_data && !s->alone))) {
 		scales_forget(s);
-		s->unit_data = want;
+		s->unit_data = 0;
 	}
+	s->unit_data = s->unit_data == 0 ? want : s->unit_data;
 	if (++s->data >= s->unit_data)
 		scales_end_unit(s, room);
 }

@@ -150,9 +150,20 @@ finding_is_group(const struct ls_finding *f)
 	return f->scope == LS_SCOPE_GROUP || f->scope == LS_SCOPE_SHARD;
 }
 
+/* A job of which some workers are slow. */
+static bool
+finding_is_of_some(const struct ls_finding *f)
+{
+	return f->scope == LS_SCOPE_JOB && f->kind == LS_KIND_JOB_SLOW && !f->comm &&
+		f->detector == LS_DETECT_CHRONIC && f->slow_workers > 0;
+}
+
 static json_t *
 finding_render_subject(const struct ls_finding *f)
 {
+	if (finding_is_of_some(f))
+		return json_pack("{s:s, s:O, s:i}", "scope", "job", "hosts", f->members,
+			"host_count", (int)f->member_hosts);
 	if (f->scope == LS_SCOPE_JOB)
 		return json_pack("{s:s}", "scope", "job");
 	if (f->scope == LS_SCOPE_SLICE)
@@ -316,13 +327,18 @@ finding_render_claim(const struct ls_finding *f)
 		if (f->diagnosis.count == 0 ||
 			f->diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED)
 			cause = "cause not visible";
+		name[0] = '\0';
+		if (finding_is_of_some(f))
+			(void)snprintf(name, sizeof(name),
+				"%u of %u workers are slow, so ", f->slow_workers,
+				f->workers_used);
 		if (f->slope_s > 0)
 			return json_sprintf(
-				"steps take longer and longer, now %s longer than "
+				"%ssteps take longer and longer, now %s longer than "
 				"before and %s more every 1000 steps: %s",
-				finding_time(f->blame_s).text,
+				name, finding_time(f->blame_s).text,
 				finding_time(f->slope_s * 1e3).text, cause);
-		return json_sprintf("all steps take %s longer than before: %s",
+		return json_sprintf("%sall steps take %s longer than before: %s", name,
 			finding_time(f->blame_s).text, cause);
 	}
 	if (f->scope == LS_SCOPE_JOB)
@@ -517,7 +533,8 @@ finding_render_state(const struct ls_finding *f)
 		!ls_finding_is_open(f) ? json_null()
 			: f->waits     ? json_string(LS_FINDING_WAITS)
 				       : json_string("before_restart")));
-	ls_json_set(&doc, "subject", finding_render_subject(f));
+	if (f->scope != LS_SCOPE_JOB) /* of which it may name workers */
+		ls_json_set(&doc, "subject", finding_render_subject(f));
 	ls_json_set(&doc, "status",
 		json_string(ls_finding_name(LS_NAMES_STATUS, f->status)));
 	ls_json_set(&doc, "updated_at", ls_json_time(f->updated_us));

@@ -83,7 +83,9 @@ struct ls_finding {
 	char group[LS_PLACE_NAME_MAX_BYTES]; /* the name of it, */
 	/* their hosts, at most LS_FINDING_HOSTS_MAX of them, */
 	json_t *members;
-	uint32_t member_hosts; /* of so many; NULL and 0 for other scopes */
+	uint32_t member_hosts; /* of so many; NULL and 0 for other scopes. */
+	/* Scope job: so many of its workers are slow, and the hosts are theirs; 0 and NULL: it is not some of them. */
+	uint32_t slow_workers;
 	enum ls_detect_kind detector;
 	bool comm; /* from the job's communication channel */
 	/* of an asynchronous job: it costs its own share of it, */

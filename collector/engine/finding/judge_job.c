@@ -13,11 +13,52 @@ static const enum ls_phase judge_job_phases[] = { LS_PHASE_INPUT_WAIT, LS_PHASE_
 	LS_PHASE_DISPATCH, LS_PHASE_COMPUTE, LS_PHASE_GC, LS_PHASE_SYNC_WAIT };
 
 /*
- * Each phase now beside what it was before, and the one that explains the growth.
+ * Is half of its workers slow, or more, and not all? Each takes longer than the others by half of what steps have grown by. Nobody
+ * knows who was fast before, but who they are. Returns what share they are of those who are not found.
+ */
+static double
+judge_job_slow_workers(const struct ls_engine *e, const struct ls_job *j,
+	struct ls_finding *f)
+{
+	uint32_t *host = j->room.index, found = 0;
+	size_t n = 0;
+
+	LS_WORKERS (e, j, w) {
+		const struct ls_detect_worker *is = &j->detect.worker[w->slot];
+		const struct ls_detect_channel *ch = &is->channel[LS_DETECT_CHRONIC];
+
+		if (ch->level == LS_LEVEL_QUIET ||
+			ch->ep.excess_s < LS_HALF * f->blame_s * (double)ch->ep.steps)
+			continue;
+		host[n++] = w->host;
+		found += is->found != 0;
+	}
+	json_decref(f->members);
+	f->members = NULL;
+	f->slow_workers = 0;
+	if (n < 2 || 2 * n < f->workers_used || n >= f->workers_used || n == found)
+		return 1;
+	f->slow_workers = (uint32_t)n;
+	ls_job_sort(host, n);
+	f->members = json_array();
+	f->member_hosts = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0 && host[i] == host[i - 1])
+			continue;
+		if (f->member_hosts++ < LS_FINDING_HOSTS_MAX)
+			ls_ignore(json_array_append_new(f->members,
+				json_string(e->hosts[host[i]].name)));
+	}
+	return (double)(n - found) / (double)(f->workers_used - found);
+}
+
+/*
+ * Each phase now beside what it was before, and the one that explains the growth. share: of the workers, who takes longer.
  * whole: every worker reports, so all wait for none of the missing, and no worker began its steps late.
  */
 static void
-judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
+judge_job_diagnose(const struct ls_pulse *p, bool whole, double share,
+	struct ls_finding *f)
 {
 	double grown = p->since.now.v[LS_PULSE_MEAN] - p->base.v[LS_PULSE_MEAN];
 	double best = 0;
@@ -42,6 +83,8 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, struct ls_finding *f)
 			!isnan(p->since.now.v[LS_PULSE_LEAST]))
 			more = p->since.now.v[LS_PULSE_LEAST] -
 				p->base.v[LS_PULSE_LEAST];
+		else if (*phase != LS_PHASE_SYNC_WAIT)
+			more /= share;
 		if (more < LS_EXPLAINS * grown ||
 			(*phase == LS_PHASE_SYNC_WAIT && !whole))
 			continue;
@@ -86,6 +129,7 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 	/* a mean since the onset says too little of what still grows, and too much of what somebody explains who was found later */
 	bool newest = ls_pulse_slope(p) > 0 || j->detect.open > 0;
 	const double *now = newest ? p->since.newest.v : p->since.now.v;
+	double share;
 
 	f->kind = LS_KIND_JOB_SLOW;
 	f->comm = false;
@@ -97,10 +141,11 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 	ls_findings_present(e, j, f, step);
 	ls_findings_cost(e, j, f, now[LS_PULSE_WHOLE],
 		now[LS_PULSE_MEAN] - p->base.v[LS_PULSE_MEAN], step);
+	share = judge_job_slow_workers(e, j, f);
 	judge_job_diagnose(p,
 		f->workers_used == f->workers && f->workers >= (uint32_t)j->world &&
 			!ls_job_is_assumed(e, j),
-		f);
+		share, f);
 	ls_findings_row(f, "step_excess_s", "s",
 		p->since.newest.v[LS_PULSE_MEAN] - p->base.v[LS_PULSE_MEAN], NAN);
 	if (f->slope_s > 0)
@@ -196,8 +241,7 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	struct ls_pulse *p = &j->pulse;
 	bool was = p->on, joined = judge_job_joined(j);
 
-	/* until a compilation does not make the median */
-	if (j->detect.judged <= 2 * LS_DETECT_SKIP)
+	if (j->detect.judged <= LS_DETECT_SKIP)
 		return;
 	/* that is told instead */
 	if (joined && p->since.steps > 0) {
