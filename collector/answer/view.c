@@ -508,10 +508,14 @@ view_finding_names(const struct ls_engine *e, const struct ls_finding *f,
 	const char *host)
 {
 	const struct ls_job *j = ls_engine_find_job(e, f->who.job);
-	const json_t *member;
+	/* of a job, as it was told: what became another kind names nobody */
+	const json_t *member,
+		*members = f->scope == LS_SCOPE_JOB
+		? json_object_get(json_object_get(f->json, "subject"), "hosts")
+		: f->members;
 	size_t i;
 
-	json_array_foreach(f->members, i, member)
+	json_array_foreach(members, i, member)
 	{
 		if (view_is(json_string_value(member), host))
 			return true;

@@ -553,12 +553,14 @@ ls_scales_step(struct ls_scales *s, const struct ls_blame *residual, size_t n,
 	if (s->steps < s->datum)
 		return;
 	scales_end_datum(s);
-	if (s->unit_data != 0 &&
-		(want > 2 * s->unit_data || (2 * want < s->unit_data && !s->alone))) {
+	if (s->unit_data == 0 &&
+		s->alone) /* its step time needs no other to compare with */
+		s->unit_data = want;
+	if (s->unit_data == 0 || want > 2 * s->unit_data ||
+		(2 * want < s->unit_data && !s->alone)) {
 		scales_forget(s);
-		s->unit_data = 0;
+		s->unit_data = want;
 	}
-	s->unit_data = s->unit_data == 0 ? want : s->unit_data;
 	if (++s->data >= s->unit_data)
 		scales_end_unit(s, room);
 }

@@ -13,8 +13,8 @@ static const enum ls_phase judge_job_phases[] = { LS_PHASE_INPUT_WAIT, LS_PHASE_
 	LS_PHASE_DISPATCH, LS_PHASE_COMPUTE, LS_PHASE_GC, LS_PHASE_SYNC_WAIT };
 
 /*
- * Is half of its workers slow, or more, and not all? Each takes longer than the others by half of what steps have grown by. Nobody
- * knows who was fast before, but who they are. Returns what share they are of those who are not found.
+ * Is half of its workers slow, or more, and not all? Each takes longer than the others by a quarter of what steps have grown by: of three or five, the
+ * middle of the others is halfway. Nobody knows who was fast before, but who they are. Returns what share they are of those who are not found.
  */
 static double
 judge_job_slow_workers(const struct ls_engine *e, const struct ls_job *j,
@@ -27,8 +27,11 @@ judge_job_slow_workers(const struct ls_engine *e, const struct ls_job *j,
 		const struct ls_detect_worker *is = &j->detect.worker[w->slot];
 		const struct ls_detect_channel *ch = &is->channel[LS_DETECT_CHRONIC];
 
-		if (ch->level == LS_LEVEL_QUIET ||
-			ch->ep.excess_s < LS_HALF * f->blame_s * (double)ch->ep.steps)
+		if (ch->level == LS_LEVEL_QUIET || j->live_count == 0 ||
+			ls_row_cell(ls_job_row(j, j->live_count - 1), w->slot) ==
+				NULL ||
+			ch->ep.excess_s <
+				LS_QUARTER * f->blame_s * (double)ch->ep.steps)
 			continue;
 		host[n++] = w->host;
 		found += is->found != 0;
@@ -241,7 +244,12 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	struct ls_pulse *p = &j->pulse;
 	bool was = p->on, joined = judge_job_joined(j);
 
-	if (j->detect.judged <= LS_DETECT_SKIP)
+	/* until a compilation does not make the median; of minutes each step is dear */
+	if (j->detect.judged <= LS_DETECT_SKIP *
+			(LS_SCALES_DATUM * row->totals.duration_s >=
+						LS_SCALES_PATIENCE_S
+					? 1
+					: 2))
 		return;
 	/* that is told instead */
 	if (joined && p->since.steps > 0) {

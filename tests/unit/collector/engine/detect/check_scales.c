@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/engine/detect/scales.h"
+#include "collector/engine/detect/scales_parts.h"
 #include "tests/support/harness.h"
 
 #include <math.h>
@@ -480,4 +480,83 @@ LS_TEST(all, growth_keeps_what_is_known)
 LS_TEST(all, memory_of_a_worker_is_bounded)
 {
 	ck_assert_uint_le(LS_SCALES_ROWS * sizeof(float) + sizeof(uint16_t), 2949);
+}
+
+/* The longest windows that were looked at after the newest unit: what the rows of scales.h hold is about these. */
+static unsigned
+looked_at(const struct ls_scales *s)
+{
+	unsigned length = 1;
+
+	for (unsigned k = 2; k < LS_SCALES_LENGTHS; k++)
+		if (s->units >= 1ull << k && s->units % ((1ull << k) / 4) == 0)
+			length = k;
+	return length;
+}
+
+/* Workers whom the whole test finds slow; none is one whom the quick question would have spared. */
+static size_t
+possible(struct feed *f)
+{
+	unsigned length = looked_at(&f->s);
+	uint32_t list[WORKERS];
+	size_t slow = 0;
+
+	for (uint32_t i = 0; i < f->count; i++)
+		list[i] = i;
+	for (uint32_t i = 0; i < f->count; i++) {
+		size_t skip = f->count > LS_SIXTEENTH ? LS_SCALES_NONE : i;
+		struct ls_scales_middle change = ls_scales_middle(&f->s, length,
+						LS_SCALES_CHANGE, list, f->count, skip,
+						UINT32_MAX, LS_SCALES_FLOOR),
+					jump = ls_scales_middle(&f->s, length,
+						LS_SCALES_JUMP, list, f->count, skip,
+						UINT32_MAX, LS_SCALES_FLOOR);
+		struct ls_scales_peers peers =
+			ls_scales_measure(&f->s, length, list, f->count, skip);
+
+		if (ls_scales_test(&f->s, length, list, f->count, i, &peers) ==
+			LS_SCALES_ROWS)
+			continue;
+		slow++;
+		ck_assert_msg(ls_scales_is_possible(&f->s, length, i, &change, &jump),
+			"worker %u, length %u, unit %llu", i, length,
+			(unsigned long long)f->s.units);
+	}
+	return slow;
+}
+
+static const struct {
+	double noise, half_life, excess;
+	size_t count;
+	bool born, drifts;
+} slow[] = {
+	{ 0.003, 0, 0.01, WORKERS, false, false },
+	{ 0.003, 0, 0.01, 8, false, false },
+	{ 0.003, 0, 0.02, 4, false, true },
+	{ 0.02, 0, 0.1, WORKERS, false, true },
+	{ 0.02, 50, 0.2, WORKERS, false, false },
+	{ 0.003, 0, 0.08, WORKERS, true, false },
+	{ 0.02, 0, 0.15, 8, true, false },
+};
+
+LS_TEST_EACH(all, nobody_is_slow_who_need_not_be_measured, slow)
+{
+	struct feed *f = feed_new(slow[_i].count, slow[_i].noise, slow[_i].half_life);
+	uint64_t units = 0;
+	size_t found = 0;
+
+	if (!slow[_i].born)
+		run(f, 1000);
+	units = f->s.units;
+	for (size_t k = 0; k < 1000; k++) {
+		f->excess[1] =
+			slow[_i].excess * (slow[_i].drifts ? (double)k / 500 : 1);
+		run(f, 1);
+		if (f->s.units > units && f->s.units > 1)
+			found += possible(f);
+		units = f->s.units;
+	}
+	ck_assert_uint_gt(found, 0);
+	feed_free(f);
 }
