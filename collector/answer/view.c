@@ -502,7 +502,7 @@ view_is(const char *have, const char *want)
 	return want == NULL || want[0] == '\0' || strcmp(have, want) == 0;
 }
 
-/* A link names the hosts at both ends; a group as many of its hosts as are kept, and an open slice or group all. */
+/* A link names the hosts at both ends; a group as many of its hosts as are kept, and an open slice or group all; a job those that are slow, if it is some. */
 static bool
 view_finding_names(const struct ls_engine *e, const struct ls_finding *f,
 	const char *host)

@@ -165,7 +165,7 @@ pulse_half(const struct ls_pulse *p)
 
 /*
  * Is it told? For so many steps it is waited for whoever makes all of them longer, and is found meanwhile, unless the job is one
- * worker: since it began; if suspects explain half of it, since it was named. And not while half of it is gone.
+ * worker: since it began; if two of those who are suspected or found explain half of it, since it was named. And not while half of it is gone.
  */
 static bool
 pulse_is_told(const struct ls_pulse *p, const struct ls_row *row,

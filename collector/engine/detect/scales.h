@@ -13,7 +13,8 @@
  *
  * Datum: the median of four steps, of the worker's residual over the step time: one bad
  * step is no evidence. A unit is a mean of data, half of LS_SCALES_LEAST_S long at least; it is
- * chosen anew, and all is forgotten, if the step time has changed by more than half.
+ * chosen anew, and all is forgotten, if the step time has changed by more than half. Of a job of which four steps last for a minute, a
+ * datum is one step, unless compilations made its first steps so long.
  * A window has 2, 4, ... 512 units; its past are LS_SCALES_PAST windows before it. Units are kept as the
  * windows of length 0.
  *

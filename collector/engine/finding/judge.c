@@ -18,7 +18,6 @@
 #include "collector/engine/finding/judge_slow.h"
 #include "collector/engine/finding/judge_stage.h"
 #include "collector/engine/detect/reference.h"
-#include "collector/engine/residual/stats.h"
 #include "proto/base/mem.h"
 
 #include <math.h>

@@ -244,7 +244,7 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	struct ls_pulse *p = &j->pulse;
 	bool was = p->on, joined = judge_job_joined(j);
 
-	/* until a compilation does not make the median; of minutes each step is dear */
+	/* until a compilation does not make the median; where four last for a minute, each is dear */
 	if (j->detect.judged <= LS_DETECT_SKIP *
 			(LS_SCALES_DATUM * row->totals.duration_s >=
 						LS_SCALES_PATIENCE_S

@@ -104,8 +104,8 @@ struct ls_blame_step {
 	size_t costs;
 	/* so long: until the next one of whom nothing is found */
 	double costs_s;
-	/* it would be so much shorter without those who are found; and without those who are
-	 * named or suspected, as well: NaN = not known */
+	/* it would be so much shorter without those who are found; and without whom their
+	 * peers judge, as well (ls_detect_costs): NaN = not known */
 	double found_s, alone_s;
 	/* of each slice, while the step is judged; NULL later */
 	struct ls_blame_net *slice;
