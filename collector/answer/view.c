@@ -508,7 +508,7 @@ view_finding_names(const struct ls_engine *e, const struct ls_finding *f,
 	const char *host)
 {
 	const struct ls_job *j = ls_engine_find_job(e, f->who.job);
-	/* of a job, as it was told: what became another kind names nobody */
+	/* of a job, those that its text names: it names nobody once it is an imbalance, but keeps `members` */
 	const json_t *member,
 		*members = f->scope == LS_SCOPE_JOB
 		? json_object_get(json_object_get(f->json, "subject"), "hosts")

@@ -401,7 +401,7 @@ void ls_job_step_source(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_worker_info *ret_info);
 
 /* Hosts of the job's present attempt whose workers are in a group, by slot (NULL: all), each once, ascending:
- * into index of the job's room. Returns how many. */
+ * into index of the job's room, which may be `of` itself. Returns how many. */
 size_t ls_job_hosts(const struct ls_engine *e, const struct ls_job *j,
 	const uint32_t *of, uint32_t group);
 

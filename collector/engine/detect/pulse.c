@@ -164,22 +164,59 @@ pulse_half(const struct ls_pulse *p)
 }
 
 /*
- * Is it told? For so many steps it is waited for whoever makes all of them longer, and is found meanwhile, unless the job is one
- * worker: since it began; if two of those who are suspected or found explain half of it, since it was named. And not while half of it is gone.
+ * Has the job waited long enough? Whoever makes all steps longer is found meanwhile, unless the job is one worker. It waits from the onset on; from
+ * the naming on, if two of those who are suspected or found explain half of the growth. And it is not told while half of the growth is gone.
  */
 static bool
-pulse_is_told(const struct ls_pulse *p, const struct ls_row *row,
-	const struct ls_detect *d)
+pulse_has_waited(const struct ls_pulse *p, const struct ls_row *row,
+	const struct ls_detect *d, double half_s)
 {
 	double wait = fmin(fmax(LS_SCALES_PATIENCE_S / d->step_s, LS_ONSET_MIN),
 		LS_DETECT_LASTS);
 	/* the other suspects: the last of them is left out */
-	bool suspected = d->worst[1].v > pulse_half(p);
+	bool suspected = d->worst[1].v > half_s;
 
 	if (row->cell_count < 2)
 		return true;
 	return (double)(suspected ? p->since.named : p->since.steps) >= wait &&
 		p->since.gone == 0;
+}
+
+/* One more block: for how long is half of the growth gone without who is found, and how long are whole steps while it is not? */
+static void
+pulse_follow(struct ls_pulse *p, const struct ls_pulse_block *b, bool found,
+	double half_s)
+{
+	struct ls_pulse_from *since = &p->since;
+
+	if (found && b->mean.v[LS_PULSE_STEP] - p->base.v[LS_PULSE_STEP] < half_s) {
+		since->gone += b->steps;
+		return;
+	}
+	since->gone = 0;
+	since->of_late_s += (b->mean.v[LS_PULSE_WHOLE] - since->of_late_s) / LS_BLOCK;
+}
+
+/* on: it was told. */
+static bool
+pulse_is_over(const struct ls_pulse *p, bool on, double step_s, double half_s)
+{
+	if (p->scales.named[0] == 0)
+		return true;
+	if (on)
+		return (double)p->since.gone >= ls_warm_steps(step_s);
+	/* Whole steps are no longer than they were: a suspect who was left out is as fast as the others again, so these are the last to arrive. */
+	return p->since.now.v[LS_PULSE_WHOLE] - p->since.was_s < LS_HALF * half_s;
+}
+
+/* Is it over only because somebody is found? Whole steps still take longer. */
+static bool
+pulse_is_explained(const struct ls_pulse *p, const struct ls_pulse_block *b,
+	double half_s)
+{
+	return p->since.gone > 0 &&
+		b->mean.v[LS_PULSE_WHOLE] - half_s >=
+		fmax(p->since.was_s, p->since.of_late_s - 2 * half_s);
 }
 
 /* A block ended: what is it like since it became slow? */
@@ -198,28 +235,14 @@ pulse_judge(struct ls_pulse *p, const struct ls_row *row, const struct ls_detect
 	if (p->since.steps == 0)
 		return;
 	half_s = pulse_half(p);
-	p->since.gone = d->open > 0 &&
-			b->mean.v[LS_PULSE_STEP] - p->base.v[LS_PULSE_STEP] < half_s
-		? p->since.gone + b->steps
-		: 0;
-	if (p->since.gone == 0)
-		p->since.of_late_s +=
-			(b->mean.v[LS_PULSE_WHOLE] - p->since.of_late_s) / LS_BLOCK;
-	if (p->scales.named[0] == 0 ||
-		(on && (double)p->since.gone >= ls_warm_steps(d->step_s)) ||
-		/* steps are no longer: who was left out is as fast as the others again, which makes the last one later */
-		(!on &&
-			p->since.now.v[LS_PULSE_WHOLE] - p->since.was_s <
-				LS_HALF * half_s)) {
-		/* steps are as long as they were */
-		p->explained = p->since.gone > 0 &&
-			b->mean.v[LS_PULSE_WHOLE] - half_s >=
-				fmax(p->since.was_s, p->since.of_late_s - 2 * half_s);
+	pulse_follow(p, b, d->open > 0, half_s);
+	if (pulse_is_over(p, on, d->step_s, half_s)) {
+		p->explained = pulse_is_explained(p, b, half_s);
 		ls_pulse_end(p);
 		return;
 	}
 	p->since.named += b->steps;
-	p->on = !pulse_is_work(p) && (on || pulse_is_told(p, row, d));
+	p->on = !pulse_is_work(p) && (on || pulse_has_waited(p, row, d, half_s));
 }
 
 double
@@ -256,7 +279,7 @@ ls_pulse_step(struct ls_pulse *p, const struct ls_row *row,
 	};
 	struct ls_blame log_s = { .late_s = NAN };
 	uint64_t units = p->scales.units;
-	/* it is told: whoever is found later is told instead */
+	/* once it is told, suspects count: one who is found later ends it (pulse_is_over) */
 	double left_out_s = p->on	 ? totals->found_s
 		: isnan(totals->alone_s) ? 0
 					 : totals->alone_s,

@@ -4,8 +4,8 @@
  *
  * What all workers share shows in no residual: input that starves all, a slower network
  * file system, a new program; nor does what half of a few workers share. The logarithm of the step time, as it would be
- * without the few workers that are found, named or suspected (ls_detect_costs; once it is told, without who is found), is a unit like a worker, but without peers: it is compared with
- * its own earlier windows (scales.h). It is a finding unless something else explains
+ * without the few workers that are found, named or suspected (ls_detect_costs), is a unit like a worker, but without peers: it is compared with
+ * its own earlier windows (scales.h). Once it is told, only found workers are left out. It is a finding unless something else explains
  * it (these workers, a collective), or there is as much more work.
  *
  * Owner:   one job of the engine. Pure.

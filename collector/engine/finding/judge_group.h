@@ -51,7 +51,7 @@ void ls_judge_group_adopt(struct ls_engine *e, const struct ls_job *j, size_t sl
 void ls_judge_group_members(const struct ls_engine *e, const struct ls_job *j,
 	size_t slot, struct ls_finding *f);
 
-/* Fills in the hosts of the workers whose group is this one; of[] by slot. */
+/* Fills in the hosts of the workers whose group is this one; of[] by slot, which may be index of the job's room. */
 void ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j,
 	const uint32_t *of, uint32_t group, struct ls_finding *f);
 

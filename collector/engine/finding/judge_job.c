@@ -3,6 +3,7 @@
 #include "collector/engine/finding/judge_job.h"
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/finding/judge_arbiter.h"
+#include "collector/engine/finding/judge_group.h"
 #include "proto/base/mem.h"
 
 #include <math.h>
@@ -12,52 +13,46 @@
 static const enum ls_phase judge_job_phases[] = { LS_PHASE_INPUT_WAIT, LS_PHASE_H2D,
 	LS_PHASE_DISPATCH, LS_PHASE_COMPUTE, LS_PHASE_GC, LS_PHASE_SYNC_WAIT };
 
+/* Does this worker take longer than the others, by a quarter of what steps have grown by? Of three or five, the middle of the others is halfway. */
+static bool
+judge_job_is_slow(const struct ls_job *j, const struct ls_live_row *row, size_t slot,
+	double grown_s)
+{
+	const struct ls_detect_channel *ch =
+		&j->detect.worker[slot].channel[LS_DETECT_CHRONIC];
+
+	return ch->level != LS_LEVEL_QUIET && ls_row_cell(row, slot) != NULL &&
+		ch->ep.excess_s >= LS_QUARTER * grown_s * (double)ch->ep.steps;
+}
+
 /*
- * Is half of its workers slow, or more, and not all? Each takes longer than the others by a quarter of what steps have grown by: of three or five, the
- * middle of the others is halfway. Nobody knows who was fast before, but who they are. Returns what share they are of those who are not found.
+ * If half of its workers are slow, or more, but not all: how many, and their hosts. Nobody knows who was fast before, but who they are.
+ * Returns what share the slow ones are of the workers that are not found; 1 if it is not some of them.
  */
 static double
 judge_job_slow_workers(const struct ls_engine *e, const struct ls_job *j,
-	struct ls_finding *f)
+	const struct ls_live_row *row, struct ls_finding *f)
 {
-	uint32_t *host = j->room.index, found = 0;
-	size_t n = 0;
+	uint32_t *slow = j->room.index, n = 0, found = 0;
 
-	LS_WORKERS (e, j, w) {
-		const struct ls_detect_worker *is = &j->detect.worker[w->slot];
-		const struct ls_detect_channel *ch = &is->channel[LS_DETECT_CHRONIC];
-
-		if (ch->level == LS_LEVEL_QUIET || j->live_count == 0 ||
-			ls_row_cell(ls_job_row(j, j->live_count - 1), w->slot) ==
-				NULL ||
-			ch->ep.excess_s <
-				LS_QUARTER * f->blame_s * (double)ch->ep.steps)
-			continue;
-		host[n++] = w->host;
-		found += is->found != 0;
+	for (size_t i = 0; i < j->count; i++) {
+		slow[i] = judge_job_is_slow(j, row, i, f->blame_s);
+		n += slow[i];
+		found += slow[i] != 0 && j->detect.worker[i].found != 0;
 	}
 	json_decref(f->members);
 	f->members = NULL;
 	f->slow_workers = 0;
 	if (n < 2 || 2 * n < f->workers_used || n >= f->workers_used || n == found)
 		return 1;
-	f->slow_workers = (uint32_t)n;
-	ls_job_sort(host, n);
-	f->members = json_array();
-	f->member_hosts = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (i > 0 && host[i] == host[i - 1])
-			continue;
-		if (f->member_hosts++ < LS_FINDING_HOSTS_MAX)
-			ls_ignore(json_array_append_new(f->members,
-				json_string(e->hosts[host[i]].name)));
-	}
+	f->slow_workers = n;
+	ls_judge_hosts_of(e, j, slow, 1, f);
 	return (double)(n - found) / (double)(f->workers_used - found);
 }
 
 /*
- * Each phase now beside what it was before, and the one that explains the growth. share: of the workers, who takes longer.
- * whole: every worker reports, so all wait for none of the missing, and no worker began its steps late.
+ * Compares each phase with what it was before, and says which one explains the growth. share: how many of the workers take longer, as
+ * a ratio, for a phase is a mean over all of them. whole: every worker reports, so nobody waits for one who is missing, and no worker began its steps late.
  */
 static void
 judge_job_diagnose(const struct ls_pulse *p, bool whole, double share,
@@ -126,9 +121,10 @@ judge_job_follows(const struct ls_job *j, bool load)
 /* Brings its numbers up to date; what earlier steps cost is kept. */
 static void
 judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
-	struct ls_finding *f, uint64_t step)
+	const struct ls_live_row *row, struct ls_finding *f)
 {
 	const struct ls_pulse *p = &j->pulse;
+	uint64_t step = row->row.step;
 	/* a mean since the onset says too little of what still grows, and too much of what somebody explains who was found later */
 	bool newest = ls_pulse_slope(p) > 0 || j->detect.open > 0;
 	const double *now = newest ? p->since.newest.v : p->since.now.v;
@@ -144,7 +140,7 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 	ls_findings_present(e, j, f, step);
 	ls_findings_cost(e, j, f, now[LS_PULSE_WHOLE],
 		now[LS_PULSE_MEAN] - p->base.v[LS_PULSE_MEAN], step);
-	share = judge_job_slow_workers(e, j, f);
+	share = judge_job_slow_workers(e, j, row, f);
 	judge_job_diagnose(p,
 		f->workers_used == f->workers && f->workers >= (uint32_t)j->world &&
 			!ls_job_is_assumed(e, j),
@@ -175,20 +171,20 @@ judge_job_finding(struct ls_engine *e, const struct ls_job *j,
 
 /* It is on: opens the finding, or brings it up to date. */
 static void
-judge_job_tell(struct ls_engine *e, struct ls_job *j, bool was, uint64_t step,
-	int64_t now_us)
+judge_job_tell(struct ls_engine *e, struct ls_job *j, bool was,
+	const struct ls_live_row *row, int64_t now_us)
 {
 	struct ls_finding subject = ls_findings_of_job(e, j, LS_KIND_JOB_SLOW),
 			  *f = judge_job_finding(e, j, &subject, now_us);
 
-	if (was ? f == NULL || step < f->last_step + LS_FINDING_UPDATE_STEPS
+	if (was ? f == NULL || row->row.step < f->last_step + LS_FINDING_UPDATE_STEPS
 		: ls_findings_open(e, &subject) != NULL)
 		return;
 	f = ls_findings_claim(e, &subject, j->pulse.since.step, j->pulse.since.t_us,
 		j->pulse.since.uncertainty_steps, now_us);
 	if (f == NULL)
 		return;
-	judge_job_refresh(e, j, f, step);
+	judge_job_refresh(e, j, row, f);
 	ls_findings_tell(e, f, now_us);
 }
 
@@ -251,7 +247,7 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 					? 1
 					: 2))
 		return;
-	/* that is told instead */
+	/* the collective or the stage has a finding of its own, which says more */
 	if (joined && p->since.steps > 0) {
 		judge_job_end(e, j, judge_job_culprit(e, j), row->row.step, now_us);
 		return;
@@ -264,7 +260,7 @@ ls_judge_job(struct ls_engine *e, struct ls_job *j, const struct ls_live_row *ro
 	if (p->on && p->since.gone > 0)
 		return; /* it says nothing now */
 	if (p->on)
-		judge_job_tell(e, j, was, row->row.step, now_us);
+		judge_job_tell(e, j, was, row, now_us);
 	else if (was)
 		judge_job_end(e, j, p->explained ? judge_job_culprit(e, j) : NULL,
 			row->row.step, now_us);

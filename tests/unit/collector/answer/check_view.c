@@ -554,7 +554,7 @@ findings_of(const struct fake_job *job, const struct ls_view_findings *ask)
 	return text;
 }
 
-/* Seeds a finding as `like`, but for these. */
+/* Seeds a finding as `like`, but for these; host NULL: its subject, too. */
 static void
 seed_like(const struct fake_job *job, const json_t *like, const char *id,
 	const char *kind, const char *status, const char *severity, const char *host)
@@ -565,9 +565,10 @@ seed_like(const struct fake_job *job, const json_t *like, const char *id,
 				 json_pack("{s:s, s:s, s:s, s:s}", "id", id, "kind",
 					 kind, "status", status, "severity", severity)),
 		0);
-	ck_assert_int_eq(json_object_set_new(json_object_get(f, "subject"), "host",
-				 json_string(host)),
-		0);
+	if (host != NULL)
+		ck_assert_int_eq(json_object_set_new(json_object_get(f, "subject"),
+					 "host", json_string(host)),
+			0);
 	ck_assert_int_eq(ls_engine_seed_finding(job->engine, f), 0);
 	json_decref(f);
 }
@@ -595,6 +596,23 @@ LS_TEST(all, findings_are_filtered_and_cut_before_they_are_shown)
 		"F-1 / end");
 	ck_assert_str_eq(FINDINGS(.job = "other", .limit = 9), "/ end");
 	ck_assert_int_eq(ls_view_findings(job->engine, &unknown, &v), -LS_EUNKNOWN);
+	json_decref(all);
+	fake_job_free(from);
+	fake_job_free(job);
+}
+
+LS_TEST(all, a_slow_job_is_a_finding_of_those_of_its_hosts_that_are_slow)
+{
+	struct fake_job *from = story(), *job = fake_job_new(1);
+	json_t *all = ls_engine_findings(from->engine), *f = json_array_get(all, 0);
+
+	ck_assert_int_eq(json_object_set_new(f, "subject",
+				 json_pack("{s:s, s:[s, s], s:i}", "scope", "job",
+					 "hosts", "h1", "h2", "host_count", 2)),
+		0);
+	seed_like(job, f, "F-1", "job_slow", "open", "warning", NULL);
+	ck_assert_str_eq(FINDINGS(.host = "h2", .limit = 9), "F-1 / end");
+	ck_assert_str_eq(FINDINGS(.host = "h3", .limit = 9), "/ end");
 	json_decref(all);
 	fake_job_free(from);
 	fake_job_free(job);

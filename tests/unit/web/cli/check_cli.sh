@@ -106,6 +106,14 @@ golden steps_host 0 steps --job llama70b-run12 --host t1v-n-ab12-w-17
 golden export 0 export --job llama70b-run12
 golden export_csv 0 export --job llama70b-run12 -o csv
 golden export_csv_counters 0 export --job llama70b-run12 -o csv --counters
+half=$tmp/half # two hosts of a job are slow
+cp -R "$src/tests/golden/web/run" "$half" && chmod -R u+w "$half"
+sed '0,/"hosts": null/s//"hosts": ["a", "b"]/' "$src/tests/golden/web/run/findings.json" >"$half/findings.json"
+serve_dir "$half"
+run explain F-7Q1A
+grep -q '  job, slow on a, b  ' "$tmp/out"
+result $? 'a finding of a job names the hosts that are slow'
+serve run
 exits 1 '' status --exit-code
 exits 1 '' status -o json --exit-code
 exits 6 'is not known; set LOCKSTEP_WORLD' status 'eval nightly/7b' -o json --exit-code --fail-on info
