@@ -508,14 +508,17 @@ view_finding_names(const struct ls_engine *e, const struct ls_finding *f,
 	const char *host)
 {
 	const struct ls_job *j = ls_engine_find_job(e, f->who.job);
-	/* of a job, those that its text names: it names nobody once it is an imbalance, but keeps `members` */
-	const json_t *member,
-		*members = f->scope == LS_SCOPE_JOB
-		? json_object_get(json_object_get(f->json, "subject"), "hosts")
-		: f->members;
+	const json_t *member;
 	size_t i;
 
-	json_array_foreach(members, i, member)
+	for (i = 0; i < f->member_count && f->scope != LS_SCOPE_JOB; i++)
+		if (view_is(f->members[i], host))
+			return true;
+	/* of a job, those that its text names: it names nobody once it is an imbalance, but keeps `members` */
+	json_array_foreach(f->scope != LS_SCOPE_JOB
+			? NULL
+			: json_object_get(json_object_get(f->json, "subject"), "hosts"),
+		i, member)
 	{
 		if (view_is(json_string_value(member), host))
 			return true;

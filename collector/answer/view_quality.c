@@ -139,13 +139,16 @@ view_slices(const struct ls_engine *e, const struct ls_job *j)
 static json_t *
 view_contradictions(const struct ls_engine *e, const struct ls_job *j)
 {
-	json_t *list = ls_contradictions(e, j), *lines = json_array();
+	struct ls_contradictions list;
+	char line[LS_FINDING_SAID_BYTES];
+	json_t *lines = json_array();
 	size_t n = 0;
 
-	for (size_t i = 0; i < json_array_size(list); i++)
-		ls_ignore(json_array_append_new(lines,
-			ls_contradiction_line(json_array_get(list, i))));
-	json_decref(list);
+	ls_contradictions(e, j, &list);
+	LS_EACH (const struct ls_contradiction, c, list.of, list.count) {
+		ls_contradiction_line(c, line);
+		ls_ignore(json_array_append_new(lines, json_string(line)));
+	}
 	if (j->has_slices)
 		ls_ignore(json_array_append_new(lines, view_slices(e, j)));
 	for (size_t i = 0;

@@ -6,7 +6,6 @@
 #include "collector/engine/detect/hang.h"
 #include "collector/engine/detect/reference.h"
 #include "collector/engine/join/lies.h"
-#include "proto/base/json.h"
 #include "proto/base/mem.h"
 
 #include <math.h>
@@ -49,7 +48,7 @@ ls_engine_free(struct ls_engine *e)
 	LS_EACH (struct ls_engine_host, h, e->hosts, e->host_count)
 		ls_counters_fini(&h->counters);
 	LS_FINDINGS (e, f)
-		ls_finding_fini(f);
+		ls_findings_forget(e, f);
 	ls_index_fini(&e->job_index);
 	ls_index_fini(&e->host_index);
 	free(e->jobs);
@@ -605,7 +604,7 @@ ls_engine_restored(struct ls_engine *e, int64_t now_us)
 		/* what is usual is learned again: until then it was measured before */
 		if (ls_finding_is_open(f) && ls_finding_is_stored(f) &&
 			(j == NULL || !j->detect.ready))
-			ls_ignore(ls_finding_render(f));
+			ls_ignore(ls_findings_render(e, f));
 	}
 }
 
@@ -635,38 +634,6 @@ ls_engine_hang(struct ls_engine *e, const struct ls_engine_hang *seen)
 		return -LS_ERANGE;
 	ls_hang_take(e, j, seen);
 	return 0;
-}
-
-int
-ls_engine_seed_finding(struct ls_engine *e, const json_t *finding)
-{
-	struct ls_finding f;
-	int rc;
-
-	if (e->finding_count == LS_FINDINGS_MAX)
-		return -LS_ELIMIT;
-	rc = ls_mem_grow((void **)&e->findings, e->finding_count, &e->finding_capacity,
-		sizeof(*e->findings));
-	if (rc == 0)
-		rc = ls_finding_parse(finding, &f);
-	if (rc != 0)
-		return rc;
-	if (ls_findings_find(e, f.id) != NULL) {
-		ls_finding_fini(&f);
-		return -LS_EDUPLICATE;
-	}
-	e->findings[e->finding_count++] = f;
-	return 0;
-}
-
-json_t *
-ls_engine_findings(const struct ls_engine *e)
-{
-	json_t *all = json_array();
-
-	LS_FINDINGS (e, f)
-		ls_json_append(&all, json_incref(f->json));
-	return all;
 }
 
 void

@@ -19,7 +19,6 @@
 #ifndef LS_COLLECTOR_ENGINE_H
 #define LS_COLLECTOR_ENGINE_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,15 +62,20 @@ struct ls_engine_hang {
 	size_t count;
 };
 
+struct json_t;
+struct ls_finding;
+
 struct ls_engine_sink {
 	void *arg;
 	/* A step was closed and judged. NULL: not wanted. */
 	void (*closed)(void *arg, const struct ls_engine_close *c);
-	/* A finding was opened or changed; `finding` is the whole object (schema version 1, borrowed
-	   reference); `event` is "opened", "updated", "cleared" or "reopened"; updates of the
+	/* Brings f->json up to date; -ENOMEM leaves the old one. Frees it. NULL: findings are told without. */
+	int (*render)(struct ls_finding *f);
+	void (*forget)(struct ls_finding *f);
+	/* A finding was opened or changed; `finding` is its JSON (borrowed reference); `event` is "opened", "updated", "cleared" or "reopened"; updates of the
 	   numbers alone come at most once per LS_FINDING_UPDATE_STEPS steps. NULL: not wanted. */
 	void (*finding)(void *arg, const char *id, const char *event, int64_t t_us,
-		json_t *finding);
+		struct json_t *finding);
 	/* A job was seen standing still; at most every 10 s a job. NULL: not wanted. */
 	void (*hang)(void *arg, const struct ls_engine_hang *seen);
 };
@@ -207,21 +211,6 @@ int ls_engine_close_step(struct ls_engine *e, const char *job, int32_t attempt,
 /* Replay of a stored observation of a standstill. -LS_EUNKNOWN: no such job or attempt;
  * -LS_ERANGE. */
 int ls_engine_hang(struct ls_engine *e, const struct ls_engine_hang *seen) LS_MUSTCHECK;
-
-/*
- * Seeds a finding from storage (the JSON that the sink gave), before any record: keeps
- * its id, onset, cost so far and state. Records fed again from before its last update
- * change nothing in it. In order of opening. -LS_EPARSE if it is not one of ours,
- * -LS_EDUPLICATE, -LS_ELIMIT.
- */
-int ls_engine_seed_finding(struct ls_engine *e, const json_t *finding) LS_MUSTCHECK;
-
-/*
- * All findings in order of opening, cleared ones too; of more than LS_FINDINGS_MAX
- * those cleared first are forgotten (counted: findings_dropped). New reference to an
- * array. NULL: out of memory.
- */
-json_t *ls_engine_findings(const struct ls_engine *e);
 
 /* Counters of the engine itself, for /metrics. */
 struct ls_engine_stats {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "collector/history/replay.h"
+#include "collector/answer/finding_json.h"
 #include "collector/history/replay_input.h"
 #include "proto/base/digest.h"
 #include "proto/base/json.h"
@@ -241,7 +242,7 @@ static int
 replay_result(const struct ls_engine *e, const struct ls_replay_stats *stats,
 	json_t **ret_result)
 {
-	json_t *findings = ls_engine_findings(e), *result = NULL;
+	json_t *findings = ls_finding_all(e), *result = NULL;
 	char digest[LS_DIGEST_BYTES];
 	int rc = findings == NULL ? -ENOMEM : ls_digest_json(findings, digest);
 
@@ -260,7 +261,7 @@ replay_result(const struct ls_engine *e, const struct ls_replay_stats *stats,
 static int
 replay_run(struct ls_replay_input *in, double patience_s, json_t **ret_result)
 {
-	struct replay_run run = { in, ls_engine_new(NULL) };
+	struct replay_run run = { in, ls_engine_new(&ls_finding_sink) };
 	int rc = run.engine != NULL ? ls_replay_input_arrange(in) : -ENOMEM;
 
 	if (rc == 0)

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "collector/history/restore.h"
+#include "collector/answer/finding_json.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ restore_finding(void *arg, const char *id, const char *text, size_t len)
 	int rc = ls_json_parse(text, len, &finding, why, sizeof(why));
 
 	if (rc == 0)
-		rc = ls_engine_seed_finding(r->core->engine, finding);
+		rc = ls_finding_seed(r->core->engine, finding);
 	if (rc == 0) {
 		r->stats.findings++;
 		if (json_object_set(r->stored, id, finding) != 0)
@@ -348,7 +349,7 @@ restore_automatic(void *arg, struct ls_ring *ring)
 static int
 restore_catch_up(struct restore *r)
 {
-	json_t *findings = ls_engine_findings(r->core->engine), *finding;
+	json_t *findings = ls_finding_all(r->core->engine), *finding;
 	size_t i;
 
 	if (findings == NULL)

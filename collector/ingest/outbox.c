@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "collector/ingest/outbox.h"
+#include "collector/answer/finding_json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -182,12 +183,13 @@ outbox_on_hang(void *arg, const struct ls_engine_hang *seen)
 struct ls_engine_sink
 ls_outbox_sink(struct ls_outbox *o)
 {
-	return (struct ls_engine_sink){
-		.arg = o,
-		.closed = outbox_on_closed,
-		.finding = outbox_on_finding,
-		.hang = outbox_on_hang,
-	};
+	struct ls_engine_sink sink = ls_finding_sink;
+
+	sink.arg = o;
+	sink.closed = outbox_on_closed;
+	sink.finding = outbox_on_finding;
+	sink.hang = outbox_on_hang;
+	return sink;
 }
 
 void

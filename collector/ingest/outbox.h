@@ -15,6 +15,7 @@
 #ifndef LS_COLLECTOR_OUTBOX_H
 #define LS_COLLECTOR_OUTBOX_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

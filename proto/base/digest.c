@@ -2,8 +2,10 @@
 #include "config.h"
 #include "proto/base/digest.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <openssl/evp.h>
+#include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
 #include "proto/base/json.h"
@@ -27,4 +29,15 @@ ls_digest_json(const json_t *v, char *dst)
 	memcpy(dst, prefix, sizeof(prefix));
 	ls_text_hex(dst + sizeof(prefix) - 1, md, md_len);
 	return 0;
+}
+
+uint64_t
+ls_digest_bits(const char *text, size_t len)
+{
+	uint8_t md[SHA256_DIGEST_LENGTH];
+	uint64_t bits;
+
+	SHA256((const uint8_t *)text, len, md);
+	memcpy(&bits, md, sizeof(bits));
+	return be64toh(bits);
 }

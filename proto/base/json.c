@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JSON_DIGITS_MAX 15
 #define JSON_MEASURED_DIGITS 6
 
 /*
@@ -75,7 +74,7 @@ ls_json_canonical(const json_t *v)
 {
 	return json_dumps(v,
 		JSON_SORT_KEYS | JSON_COMPACT | JSON_ENCODE_ANY |
-			JSON_REAL_PRECISION(JSON_DIGITS_MAX));
+			JSON_REAL_PRECISION(LS_TEXT_DIGITS_MAX));
 }
 
 static void
@@ -102,15 +101,8 @@ ls_json_set(json_t **object, const char *key, json_t *value)
 json_t *
 ls_json_number(double v, int digits)
 {
-	char text[64];
-
-	if (!isfinite(v))
-		return json_null();
-	LS_ASSERT(digits >= 1 && digits <= JSON_DIGITS_MAX);
-	(void)snprintf(text, sizeof(text), "%.*e", digits - 1, v);
-	v = strtod(text, NULL);
-	/* Rounding up may leave the range; minus zero is zero. */
-	return isfinite(v) ? json_real(v == 0 ? 0 : v) : json_null();
+	v = ls_text_round(v, digits);
+	return isfinite(v) ? json_real(v) : json_null();
 }
 
 json_t *

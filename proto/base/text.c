@@ -2,8 +2,10 @@
 #include "config.h"
 
 #include "proto/base/text.h"
+#include "proto/base/mem.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -231,4 +233,15 @@ ls_text_time(char *dst, int64_t t_wall_us)
 	dst = text_put_digits(dst, tm.tm_sec, 2, '.');
 	dst = text_put_digits(dst, ms, 3, 'Z');
 	*dst = '\0';
+}
+
+double
+ls_text_round(double v, int digits)
+{
+	char text[64];
+
+	LS_ASSERT(digits >= 1 && digits <= LS_TEXT_DIGITS_MAX);
+	(void)snprintf(text, sizeof(text), "%.*e", digits - 1, v);
+	v = strtod(text, NULL);
+	return v == 0 ? 0 : v;
 }

@@ -59,4 +59,8 @@ void ls_text_crockford(char *dst, size_t n, uint64_t v);
  */
 void ls_text_time(char *dst, int64_t t_wall_us);
 
+/* v rounded to so many (1 to LS_TEXT_DIGITS_MAX) significant digits, and never minus zero; infinite if that leaves the range. */
+#define LS_TEXT_DIGITS_MAX 15
+double ls_text_round(double v, int digits);
+
 #endif

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "collector/answer/view.h"
+#include "collector/answer/finding_json.h"
 #include "proto/base/clock.h"
 #include "tests/support/fake_job.h"
 
@@ -35,14 +36,14 @@ bench_compare(const void *a, const void *b)
 static void
 bench_seed(const struct fake_job *job)
 {
-	json_t *all = ls_engine_findings(job->engine),
+	json_t *all = ls_finding_all(job->engine),
 	       *f = json_deep_copy(json_array_get(all, 0));
 	char id[16];
 
 	for (unsigned i = 0; i + 1 < LS_FINDINGS_MAX; i++) {
 		(void)snprintf(id, sizeof(id), "F-%u", i);
 		LS_ASSERT(json_object_set_new(f, "id", json_string(id)) == 0);
-		LS_ASSERT(ls_engine_seed_finding(job->engine, f) == 0);
+		LS_ASSERT(ls_finding_seed(job->engine, f) == 0);
 	}
 	json_decref(f);
 	json_decref(all);

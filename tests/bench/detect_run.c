@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "tests/bench/detect_run.h"
+#include "collector/answer/finding_json.h"
 
 #include <errno.h>
 #include <math.h>
@@ -351,7 +352,7 @@ run_wrong(const struct run *r, const json_t *finding, const struct sim_fault *mi
 static void
 run_judge(struct run *r)
 {
-	json_t *all = ls_engine_findings(r->engine);
+	json_t *all = ls_finding_all(r->engine);
 	size_t i, k;
 
 	for (i = 0; i < json_array_size(all); i++) {
@@ -634,7 +635,7 @@ int
 detect_run(const struct detect_run *run, struct detect_result *ret_result)
 {
 	struct run *r = calloc(1, sizeof(*r));
-	struct ls_engine_sink sink = { .arg = r, .finding = run_on_finding };
+	struct ls_engine_sink sink = ls_finding_sink;
 	size_t k;
 	int rc = -ENOMEM;
 
@@ -652,6 +653,8 @@ detect_run(const struct detect_run *run, struct detect_result *ret_result)
 	r->sent = calloc(run->world.hosts, sizeof(*r->sent));
 	for (k = 0; k < run->faults; k++)
 		r->lies |= run->fault[k].kind == SIM_FAULT_LIES;
+	sink.arg = r;
+	sink.finding = run_on_finding;
 	r->engine = ls_engine_new(&sink);
 	ls_engine_patience(r->engine, 0); /* young jobs are judged at once */
 	if (r->handle == NULL || r->record == NULL || r->sent == NULL ||

@@ -3,7 +3,7 @@
 """rooms.py: the rules of folders. Usage: rooms.py [SOURCE_TREE]
 
 Fails on an include against the road (rooms.txt; so there is no circle of rooms), on a library that
-proto/base may not know, on a product file without a room, and on a folder of more than 40 files.
+proto/base or the engine may not know, on a product file without a room, and on a folder of more than 40 files.
 Fails on a circle of files: each uses functions of the next one, and the last those of the first. X.c and
 the X_*.c of its folder count as one file.
 """
@@ -15,7 +15,8 @@ import sys
 
 FOLDER_MAX = 40
 PRODUCT = ("agent", "collector", "proto", "storage", "web", "deploy")
-BASE_FORBIDDEN = re.compile(r'#\s*include\s*[<"](nng/|sqlite3|protobuf-c|nghttp2|.*tpu)')
+FORBIDDEN = {"proto/base": re.compile(r'#\s*include\s*[<"](nng/|sqlite3|protobuf-c|nghttp2|.*tpu)'),
+             "collector/engine": re.compile(r'#\s*include\s*[<"](nng/|sqlite3|protobuf-c|jansson|openssl/|proto/base/json)')}
 GENERATED = re.compile(r"\.pb-c\.h$|/ui_assets|/schema_\w+\.h$|^config\.h$")
 
 
@@ -94,8 +95,9 @@ def main():
             files += [path] if name.endswith(".c") else []
             with open(path, encoding="utf-8") as f:
                 for n, line in enumerate(f, 1):
-                    if folder == "proto/base" and BASE_FORBIDDEN.match(line):
-                        bad.append("%s:%d: proto/base must not know this library" % (path, n))
+                    for room, library in FORBIDDEN.items():
+                        if (folder + "/").startswith(room + "/") and library.match(line):
+                            bad.append("%s:%d: %s must not know this library" % (path, n, room))
                     m = re.match(r'\s*#\s*include "([^"]+/[^"]+)"', line)
                     there = room_of(order, m[1]) if m and not GENERATED.search(m[1]) else None
                     if there is not None and there > here:

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "tests/support/core.h"
+#include "collector/answer/finding_json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -206,7 +207,7 @@ ls_test_core_stand(struct ls_test_core *c, struct ls_test_agent *agents, size_t 
 json_t *
 ls_test_core_findings(const struct ls_test_core *c)
 {
-	json_t *list = ls_engine_findings(c->engine);
+	json_t *list = ls_finding_all(c->engine);
 
 	ck_assert_ptr_nonnull(list);
 	return list;

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "tests/support/fake_job.h"
+#include "collector/answer/finding_json.h"
 #include "collector/answer/view.h"
 #include "collector/engine/join/steps.h"
 #include "tests/support/json_at.h"
@@ -171,11 +172,12 @@ struct fake_job *
 fake_job_on(struct ls_engine *engine, const char *name, size_t count)
 {
 	struct fake_job *job = calloc(1, sizeof(*job));
-	struct ls_engine_sink sink = { .arg = job,
-		.closed = fake_on_closed,
-		.finding = fake_on_finding,
-		.hang = fake_on_hang };
+	struct ls_engine_sink sink = ls_finding_sink;
 
+	sink.arg = job;
+	sink.closed = fake_on_closed;
+	sink.finding = fake_on_finding;
+	sink.hang = fake_on_hang;
 	LS_ASSERT(job != NULL && count <= FAKE_WORKERS_MAX);
 	job->engine = engine != NULL ? engine : ls_engine_new(&sink);
 	job->workers = calloc(count, sizeof(*job->workers));
@@ -460,7 +462,7 @@ fake_job_line(const struct fake_job *job, size_t worker, char *text, size_t size
 char *
 fake_job_findings(const struct fake_job *job)
 {
-	json_t *all = ls_engine_findings(job->engine);
+	json_t *all = ls_finding_all(job->engine);
 	char *text = ls_json_canonical(all);
 
 	json_decref(all);
@@ -471,7 +473,7 @@ fake_job_findings(const struct fake_job *job)
 json_t *
 fake_job_finding(const struct fake_job *job, size_t i)
 {
-	json_t *all = ls_engine_findings(job->engine);
+	json_t *all = ls_finding_all(job->engine);
 	json_t *finding = json_incref(json_array_get(all, i));
 
 	json_decref(all);

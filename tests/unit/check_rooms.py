@@ -24,6 +24,8 @@ CASES = [  # what is different, the rules, and what is said
     ("a file without a room", {"web/page.c": ""}, ROOMS, "fail: web/page.c: no room in tests/lint/rooms.txt"),
     ("a library that proto/base may not know", {"proto/base/text.c": "#include <sqlite3.h>\n"}, ROOMS,
      "fail: proto/base/text.c:1: proto/base must not know this library"),
+    ("a library that the engine may not know", {"collector/engine/find/one.c": '#include "proto/base/json.h"\n'},
+     ROOMS + "collector/engine/*\n", "fail: collector/engine/find/one.c:1: collector/engine must not know this library"),
     ("a folder with too many files", {"agent/f%d.c" % i: "" for i in range(41)}, ROOMS, "fail: agent: 44 files, at most 40"),
     ("two files that use each other", {"agent/one.c": "int\nls_one(void)\n{\n\treturn ls_two();\n}\n",
                                        "agent/two.c": "int\nls_two(void)\n{\n\treturn ls_one();\n}\n"}, ROOMS,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finding - the product: what, who, since when, how much, why, what to do. Its life and
- * its JSON.
+ * finding - the product: what, who, since when, how much, why, what to do. Its life.
  *
  *     open --calm--> cleared --same subject within 24 h--> reopened --calm--> cleared
  *
@@ -9,14 +8,13 @@
  *
  * Owner:   the engine.
  * Units:   seconds, microseconds since the epoch, chips, chip-hours.
- * Errors:  -LS_EPARSE, -LS_ELIMIT, -ENOMEM.
+ * Errors:  -LS_ELIMIT, -ENOMEM.
  * Limits:  LS_FINDINGS_MAX, LS_EVIDENCE_MAX.
- * Source:  shape: proto/FORMAT.md, "Finding", schema version 1.
+ * Source:  shape: proto/FORMAT.md, "Finding", schema version 1; collector/answer/finding_json writes it.
  */
 #ifndef LS_COLLECTOR_FINDING_H
 #define LS_COLLECTOR_FINDING_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include "collector/engine/attribute/cause.h"
@@ -25,6 +23,7 @@
 #include "proto/ring/record.h"
 
 #define LS_FINDING_ID_BYTES 24
+#define LS_FINDING_SAID_BYTES 1024
 #define LS_FINDING_WAITS "before_attempt" /* data_quality.reference of one that waits */
 
 /* Enum values and their names in the JSON, written once. */
@@ -68,6 +67,15 @@ enum ls_finding_reason { LS_FINDING_REASONS(LS_FINDING_ID_) LS_REASON_COUNT };
 enum ls_severity { LS_SEVERITIES(LS_FINDING_ID_) LS_SEVERITY_COUNT };
 #undef LS_FINDING_ID_
 
+/* A time in which it was open, from its onset (step, us) on; of the newest one, which may not be over, the finding has its own. */
+struct ls_finding_episode {
+	uint64_t from_step, to_step;
+	int64_t from_us, to_us;
+	double chip_hours; /* as it is told: rounded; NaN = not known */
+};
+
+struct json_t; /* the engine only holds it */
+
 struct ls_finding {
 	char id[LS_FINDING_ID_BYTES];
 	enum ls_finding_kind kind;
@@ -82,8 +90,9 @@ struct ls_finding {
 	enum ls_group_way way;
 	char group[LS_PLACE_NAME_MAX_BYTES]; /* the name of it, */
 	/* their hosts, at most LS_FINDING_HOSTS_MAX of them, */
-	json_t *members;
-	uint32_t member_hosts; /* of so many; NULL and 0 for other scopes. */
+	char (*members)[LS_HOST_NAME_MAX_BYTES];
+	uint32_t member_count,
+		member_hosts; /* of so many; NULL and 0 for other scopes. */
 	/* Scope job: so many of its workers are slow, and the hosts are theirs; 0 and NULL: it is not some of them. */
 	uint32_t slow_workers;
 	enum ls_detect_kind detector;
@@ -105,11 +114,12 @@ struct ls_finding {
 	uint64_t onset_step, last_step, accounted_step;
 	int64_t onset_us, detected_us, updated_us, cleared_us;
 	/* The present episode, if it was reopened: its begin, and the cost until then. Those
-	 * before, as in the JSON; NULL: none. */
+	 * before, fewer than LS_FINDING_EPISODES_MAX. */
 	uint64_t since_step;
 	int64_t since_us;
 	double since_chip_hours;
-	json_t *episodes;
+	struct ls_finding_episode *episode;
+	uint32_t episodes;
 	/* told before a restart: what was until then is in it */
 	int64_t known_us;
 	bool born; /* there from the first judged step */
@@ -136,9 +146,14 @@ struct ls_finding {
 	bool counters_ripe; /* counters are in it */
 	struct ls_diagnosis diagnosis;
 	/* kind self_identity: its title, then who says what; else NULL */
-	json_t *said;
+	char (*said)[LS_FINDING_SAID_BYTES];
+	uint32_t said_count;
 
-	json_t *json; /* as last told to the sink */
+	/* as last told to the sink: its status, */
+	bool told;
+	enum ls_finding_status told_status;
+	double told_own_s; /* own work beyond the median of its peers, NaN: not told; */
+	struct json_t *json; /* and all of it, by its render() */
 };
 
 /* Name of a value of these enums, as in the JSON; NULL if out of range. */
@@ -177,25 +192,19 @@ ls_finding_is_open(const struct ls_finding *f)
 static inline bool
 ls_finding_is_stored(const struct ls_finding *f)
 {
-	return f->json != NULL && f->diagnosis.count == 0;
+	return f->told && f->diagnosis.count == 0;
 }
 
 /* Severity from what it costs. */
 enum ls_severity ls_finding_severity(double slowdown);
 
-/*
- * Builds f->json anew; -ENOMEM leaves the old one. Of a parsed finding that was not
- * diagnosed since, only what can have changed: status, times and last step.
- */
-int ls_finding_render(struct ls_finding *f) LS_MUSTCHECK;
-
-/* Reads back what ls_finding_render wrote, known as of then; keeps a reference to `json`. -LS_EPARSE. */
-int ls_finding_parse(const json_t *json, struct ls_finding *ret_finding) LS_MUSTCHECK;
-
 /* The newest episode ends, as it stands: what comes after is another. -ENOMEM. */
 int ls_finding_end_episode(struct ls_finding *f) LS_MUSTCHECK;
 
-/* Drops the JSON, the members, the episodes and what was said. */
+/* What the newest episode has cost until now, in chip-hours, as it is told: rounded; NaN: nothing. */
+double ls_finding_episode_cost(const struct ls_finding *f);
+
+/* Drops the members, the episodes and what was said. */
 void ls_finding_fini(struct ls_finding *f);
 
 #endif

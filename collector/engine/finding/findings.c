@@ -11,12 +11,17 @@
 static const char *
 findings_event(const struct ls_finding *f)
 {
-	const char *told = json_string_value(json_object_get(f->json, "status")),
-		   *is = ls_finding_name(LS_NAMES_STATUS, f->status);
-
-	if (told == NULL)
+	if (!f->told)
 		return "opened";
-	return strcmp(told, is) == 0 ? "updated" : is;
+	return f->status == f->told_status
+		? "updated"
+		: ls_finding_name(LS_NAMES_STATUS, f->status);
+}
+
+int
+ls_findings_render(const struct ls_engine *e, struct ls_finding *f)
+{
+	return e->sink.render == NULL ? 0 : e->sink.render(f);
 }
 
 void
@@ -27,13 +32,20 @@ ls_findings_tell(struct ls_engine *e, struct ls_finding *f, int64_t now_us)
 
 	f->updated_us = now_us;
 	f->simulated |= j != NULL && ls_job_is_simulated(e, j);
-	if (ls_finding_render(f) != 0)
+	if (ls_findings_render(e, f) != 0)
 		return; /* out of memory: the next update tells */
-	if (f->chips > 0) /* the sum that a restart continues from: as it is stored */
-		f->chip_hours = json_number_value(json_object_get(
-			json_object_get(f->json, "impact"), "chip_hours_lost_total"));
+	f->told = true;
+	f->told_status = f->status;
 	if (e->sink.finding != NULL)
 		e->sink.finding(e->sink.arg, f->id, event, now_us, f->json);
+}
+
+void
+ls_findings_forget(const struct ls_engine *e, struct ls_finding *f)
+{
+	if (e->sink.forget != NULL)
+		e->sink.forget(f);
+	ls_finding_fini(f);
 }
 
 struct ls_finding *
@@ -62,7 +74,7 @@ findings_make_room(struct ls_engine *e)
 			oldest = f;
 	if (oldest == NULL)
 		return -LS_ELIMIT;
-	ls_finding_fini(oldest);
+	ls_findings_forget(e, oldest);
 	e->finding_count--;
 	memmove(oldest, oldest + 1,
 		(size_t)(e->findings + e->finding_count - oldest) * sizeof(*oldest));
@@ -79,6 +91,21 @@ findings_make_id(const struct ls_engine *e, struct ls_finding *f)
 	do
 		rc = ls_finding_make_id(f, more++, f->id);
 	while (rc == 0 && ls_findings_find(e, f->id) != NULL);
+	return rc;
+}
+
+int
+ls_findings_seed(struct ls_engine *e, const struct ls_finding *f)
+{
+	int rc = -LS_ELIMIT;
+
+	if (e->finding_count < LS_FINDINGS_MAX)
+		rc = ls_mem_grow((void **)&e->findings, e->finding_count,
+			&e->finding_capacity, sizeof(*e->findings));
+	if (rc == 0 && ls_findings_find(e, f->id) != NULL)
+		rc = -LS_EDUPLICATE;
+	if (rc == 0)
+		e->findings[e->finding_count++] = *f;
 	return rc;
 }
 
@@ -122,8 +149,7 @@ static void
 findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
 	uint32_t uncertainty_steps)
 {
-	size_t n = json_array_size(f->episodes);
-	const json_t *last = json_array_get(f->episodes, n - 1);
+	uint32_t n = f->episodes;
 	bool over = n == 0 || f->waits || t_us > f->cleared_us;
 
 	if (over || f->since_us >= t_us) {
@@ -135,9 +161,9 @@ findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
 	if (!over) {
 		if (f->accounted_step < f->last_step)
 			f->accounted_step = f->last_step;
-		f->since_chip_hours -=
-			json_number_value(json_object_get(last, "chip_hours_lost"));
-		ls_ignore(json_array_remove(f->episodes, n - 1));
+		if (!isnan(f->episode[n - 1].chip_hours))
+			f->since_chip_hours -= f->episode[n - 1].chip_hours;
+		f->episodes--;
 	}
 	if (n == 0 || t_us < f->onset_us) {
 		f->onset_step = step;

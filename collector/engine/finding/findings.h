@@ -14,6 +14,15 @@
 
 #include "collector/engine/engine_state.h"
 
+/* Brings its JSON up to date, if the sink wants any. -ENOMEM. */
+int ls_findings_render(const struct ls_engine *e, struct ls_finding *f) LS_MUSTCHECK;
+
+/* Frees what it holds, its JSON too. */
+void ls_findings_forget(const struct ls_engine *e, struct ls_finding *f);
+
+/* Takes one from storage, before any record. -LS_ELIMIT, -LS_EDUPLICATE, -ENOMEM leave it to the caller. */
+int ls_findings_seed(struct ls_engine *e, const struct ls_finding *f) LS_MUSTCHECK;
+
 /* The finding of this id, or NULL. */
 struct ls_finding *ls_findings_find(const struct ls_engine *e, const char *id);
 

@@ -205,8 +205,7 @@ judge_bend(const struct ls_engine *e, const struct ls_job *j, struct ls_finding 
 
 	if (!ep->gradual || f->gradual || f->born || f->known_us != 0 ||
 		since > f->onset_step || /* it was found for something else first */
-		json_array_size(f->episodes) > 0 ||
-		j->detect.worker[who.at].way != LS_WAY_NONE ||
+		f->episodes > 0 || j->detect.worker[who.at].way != LS_WAY_NONE ||
 		isnan(ls_evidence_cost_after(e, j, who, since - 1, step)))
 		return;
 	f->chip_hours = 0;

@@ -5,6 +5,7 @@
 #include "collector/engine/finding/judge_arbiter.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The ways in which workers are parted here, in the order in which equals are told. */
@@ -255,14 +256,15 @@ void
 ls_judge_hosts_of(const struct ls_engine *e, const struct ls_job *j, const uint32_t *of,
 	uint32_t group, struct ls_finding *f)
 {
-	json_t *names = json_array();
-
 	f->member_hosts = (uint32_t)ls_job_hosts(e, j, of, group);
-	for (size_t i = 0; i < f->member_hosts && i < LS_FINDING_HOSTS_MAX; i++)
-		ls_ignore(json_array_append_new(names,
-			json_string(e->hosts[j->room.index[i]].name)));
-	json_decref(f->members);
-	f->members = names;
+	if (f->members == NULL)
+		f->members = calloc(LS_FINDING_HOSTS_MAX, sizeof(*f->members));
+	f->member_count = f->members == NULL		 ? 0
+		: f->member_hosts < LS_FINDING_HOSTS_MAX ? f->member_hosts
+							 : LS_FINDING_HOSTS_MAX;
+	for (uint32_t i = 0; i < f->member_count; i++)
+		memcpy(f->members[i], e->hosts[j->room.index[i]].name,
+			sizeof(f->members[i]));
 }
 
 void

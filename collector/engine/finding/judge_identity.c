@@ -6,47 +6,52 @@
 #include "collector/engine/finding/judged.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-/* [title, who says what, ...]; NULL: no memory. */
-static json_t *
-judge_identity_said(const json_t *list, size_t missing, size_t expected)
+/* Its title, then who says what. False: that is what it says already, or there is no memory for it. */
+static bool
+judge_identity_say(struct ls_finding *f, const struct ls_contradictions *list,
+	size_t missing, size_t expected)
 {
-	const json_t *first = json_array_get(list, 0);
-	json_t *said = json_array();
+	char(*said)[LS_FINDING_SAID_BYTES] = calloc(list->count + 1, sizeof(*said));
 
 	if (said == NULL)
-		return NULL;
-	ls_ignore(json_array_append_new(said,
-		json_sprintf("%s: %zu of %zu workers %s not judged; %s",
-			ls_contradiction_text(first, "claim"), missing, expected,
-			missing == 1 ? "is" : "are",
-			ls_contradiction_text(first, "todo"))));
-	for (size_t i = 0; i < json_array_size(list); i++)
-		ls_ignore(json_array_append_new(said,
-			ls_contradiction_line(json_array_get(list, i))));
-	return said;
+		return false;
+	(void)snprintf(said[0], sizeof(said[0]),
+		"%s: %zu of %zu workers %s not judged; %s", list->of[0].claim, missing,
+		expected, missing == 1 ? "is" : "are", list->of[0].todo);
+	for (size_t i = 0; i < list->count; i++)
+		ls_contradiction_line(&list->of[i], said[i + 1]);
+	if (f->said_count == list->count + 1 &&
+		memcmp(f->said, said, f->said_count * sizeof(*said)) == 0) {
+		free(said);
+		return false;
+	}
+	free(f->said);
+	f->said = said;
+	f->said_count = (uint32_t)list->count + 1;
+	return true;
 }
 
-/* Opens the finding or brings it up to date; takes said. */
+/* Opens the finding or brings it up to date. */
 static void
 judge_identity_tell(struct ls_engine *e, struct ls_job *j,
-	const struct ls_finding *subject, json_t *said, size_t expected, int64_t now_us)
+	const struct ls_finding *subject, const struct ls_contradictions *list,
+	size_t missing, size_t expected, int64_t now_us)
 {
-	struct ls_finding *f = ls_findings_open(e, subject);
-
-	f = f != NULL && json_equal(f->said, said)
-		? NULL
-		: ls_findings_claim(e, subject, j->identity.step, j->identity.onset_us,
-			  0, now_us);
+	bool open = ls_findings_open(e, subject) != NULL;
 	/* what storage told is not changed by records that are fed again */
-	if (f == NULL) {
-		json_decref(said);
+	struct ls_finding *f = ls_findings_claim(e, subject, j->identity.step,
+		j->identity.onset_us, 0, now_us);
+
+	if (f == NULL ||
+		(!judge_identity_say(f, list, missing, expected) &&
+			(open || f->said == NULL)))
 		return;
-	}
-	json_decref(f->said);
-	f->said = said;
 	f->evidence_count = 0;
-	while (f->evidence_count + 1 < json_array_size(said))
+	while (f->evidence_count < list->count)
 		ls_findings_row(f, "identity", "1", NAN, NAN)->role =
 			LS_EVIDENCE_SUPPORTS;
 	f->severity = LS_SEVERITY_WARNING;
@@ -64,15 +69,15 @@ judge_identity_tell(struct ls_engine *e, struct ls_job *j,
 
 /* What workers contradict each other in, now or until now. */
 static void
-judge_identity_look(struct ls_engine *e, struct ls_job *j, const json_t *list,
-	int64_t now_us)
+judge_identity_look(struct ls_engine *e, struct ls_job *j,
+	const struct ls_contradictions *list, int64_t now_us)
 {
 	struct ls_job_identity *id = &j->identity;
 	struct ls_finding subject = ls_findings_of_job(e, j, LS_KIND_SELF_IDENTITY), *f;
 	size_t workers = ls_judged_workers(e, j, false, now_us) + j->gone,
 	       expected = ls_judged_expected(e, j);
 
-	if (json_array_size(list) == 0 || workers >= expected) {
+	if (list->count == 0 || workers >= expected) {
 		id->since_us = 0;
 		f = ls_findings_open(e, &subject);
 		if (f != NULL)
@@ -87,21 +92,19 @@ judge_identity_look(struct ls_engine *e, struct ls_job *j, const json_t *list,
 		id->since_us = now_us;
 	}
 	if ((double)(now_us - id->since_us) * 1e-6 > ls_judged_limit_s(j))
-		judge_identity_tell(e, j, &subject,
-			judge_identity_said(list, expected - workers, expected),
-			expected, now_us);
+		judge_identity_tell(e, j, &subject, list, expected - workers, expected,
+			now_us);
 }
 
 void
 ls_judge_identity(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
-	json_t *list;
+	struct ls_contradictions list;
 
 	if (now_us < j->identity.look_us + LS_FINDING_UPDATE_US || j->live_count == 0)
 		return;
 	j->identity.look_us = now_us;
-	list = ls_contradictions(e, j);
-	if (json_array_size(list) > 0 || (list != NULL && j->identity.since_us != 0))
-		judge_identity_look(e, j, list, now_us);
-	json_decref(list);
+	ls_contradictions(e, j, &list);
+	if (list.count > 0 || j->identity.since_us != 0)
+		judge_identity_look(e, j, &list, now_us);
 }

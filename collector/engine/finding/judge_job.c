@@ -40,9 +40,7 @@ judge_job_slow_workers(const struct ls_engine *e, const struct ls_job *j,
 		n += slow[i];
 		found += slow[i] != 0 && j->detect.worker[i].found != 0;
 	}
-	json_decref(f->members);
-	f->members = NULL;
-	f->slow_workers = 0;
+	f->member_count = f->slow_workers = 0;
 	if (n < 2 || 2 * n < f->workers_used || n >= f->workers_used || n == found)
 		return 1;
 	f->slow_workers = n;

@@ -34,26 +34,6 @@ judge_life_members_s(const struct ls_job *j, const struct ls_finding *f)
 	return ls_stats_median(j->room.a, members) - ls_stats_median(j->room.b, others);
 }
 
-/* Own work of its worker beyond the median of its peers, as was told before a restart; NaN: it was not. */
-static double
-judge_life_told(const json_t *json)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach(json_object_get(json, "evidence"), i, row)
-	{
-		const json_t *peers = json_object_get(row, "peers"),
-			     *metric = json_object_get(row, "metric");
-
-		if (json_is_string(metric) &&
-			strcmp(json_string_value(metric), LS_EVIDENCE_OWN_WORK) == 0)
-			return json_number_value(json_object_get(row, "subject")) -
-				json_number_value(json_object_get(peers, "p50"));
-	}
-	return NAN;
-}
-
 /*
  * How much of the slowdown that a finding reported before a restart still exists, as a ratio;
  * NaN: not measured (yet). The steps from before its onset may be gone, and then no detector
@@ -72,7 +52,7 @@ judge_life_share(const struct ls_engine *e, const struct ls_job *j,
 		w == NULL ? NULL : &j->detect.worker[w->slot];
 	size_t rows =
 		j->live_count < LS_DETECT_BEFORE ? j->live_count : LS_DETECT_BEFORE;
-	double share = NAN, usual_s, told_s = judge_life_told(f->json);
+	double share = NAN, usual_s, told_s = f->told_own_s;
 	struct ls_gathered g;
 
 	if (f->diagnosis.count > 0) /* told by this engine */

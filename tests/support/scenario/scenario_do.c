@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "tests/support/scenario/scenario_run.h"
+#include "collector/answer/finding_json.h"
 #include "tests/support/scenario/serving.h"
 
 #include <math.h>
@@ -499,12 +500,11 @@ do_attempt(struct scenario_run *r)
 static void
 seed(const struct fake_job *next, const struct fake_job *job, bool reference)
 {
-	json_t *all = ls_engine_findings(job->engine), *f;
+	json_t *all = ls_finding_all(job->engine), *f;
 	void *bytes = NULL;
 	size_t i, len;
 
-	json_array_foreach(all, i, f)
-		LS_ASSERT(ls_engine_seed_finding(next->engine, f) == 0);
+	json_array_foreach(all, i, f) LS_ASSERT(ls_finding_seed(next->engine, f) == 0);
 	json_decref(all);
 	if (reference)
 		LS_ASSERT(ls_engine_reference(job->engine, job->now_us, &bytes, &len) ==

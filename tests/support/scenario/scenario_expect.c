@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "collector/engine/finding/finding.h"
+#include "collector/answer/finding_json.h"
 #include "collector/answer/view.h"
 #include "tests/support/scenario/scenario_run.h"
 
@@ -97,8 +98,8 @@ look(struct scenario_run *r)
 {
 	json_decref(r->findings);
 	json_decref(r->twins);
-	r->findings = ls_engine_findings(r->job->engine);
-	r->twins = r->twin != NULL ? ls_engine_findings(r->twin->engine) : NULL;
+	r->findings = ls_finding_all(r->job->engine);
+	r->twins = r->twin != NULL ? ls_finding_all(r->twin->engine) : NULL;
 }
 
 /* The twin's finding with the id of this one. */

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "collector/answer/view.h"
+#include "collector/answer/finding_json.h"
 #include "collector/engine/params.h"
 #include "proto/base/json.h"
 #include "tests/support/fake_job.h"
@@ -569,7 +570,7 @@ seed_like(const struct fake_job *job, const json_t *like, const char *id,
 		ck_assert_int_eq(json_object_set_new(json_object_get(f, "subject"),
 					 "host", json_string(host)),
 			0);
-	ck_assert_int_eq(ls_engine_seed_finding(job->engine, f), 0);
+	ck_assert_int_eq(ls_finding_seed(job->engine, f), 0);
 	json_decref(f);
 }
 
@@ -577,7 +578,7 @@ LS_TEST(all, findings_are_filtered_and_cut_before_they_are_shown)
 {
 	struct fake_job *from = story(), *job = fake_job_new(1);
 	const struct ls_view_findings unknown = { .after = "F-NONE" };
-	json_t *all = ls_engine_findings(from->engine), *like, *v = NULL;
+	json_t *all = ls_finding_all(from->engine), *like, *v = NULL;
 
 	like = json_array_get(all, 0);
 	seed_like(job, like, "F-1", "straggler", "open", "critical", "a");
@@ -604,7 +605,7 @@ LS_TEST(all, findings_are_filtered_and_cut_before_they_are_shown)
 LS_TEST(all, a_slow_job_is_a_finding_of_those_of_its_hosts_that_are_slow)
 {
 	struct fake_job *from = story(), *job = fake_job_new(1);
-	json_t *all = ls_engine_findings(from->engine), *f = json_array_get(all, 0);
+	json_t *all = ls_finding_all(from->engine), *f = json_array_get(all, 0);
 
 	ck_assert_int_eq(json_object_set_new(f, "subject",
 				 json_pack("{s:s, s:[s, s], s:i}", "scope", "job",

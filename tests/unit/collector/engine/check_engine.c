@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "collector/engine/engine.h"
+#include "collector/answer/finding_json.h"
 #include "collector/answer/view.h"
 #include "tests/support/fake_job.h"
 #include "tests/support/harness.h"
@@ -430,13 +431,13 @@ LS_TEST(storage, seed_refuses_what_is_not_a_finding)
 	struct fake_job *whole = fake_job_new(8), *job = fake_job_new(8);
 	json_t *junk = json_pack("{s:i}", "schema_version", 1), *f;
 
-	ck_assert_int_eq(ls_engine_seed_finding(job->engine, junk), -LS_EPARSE);
+	ck_assert_int_eq(ls_finding_seed(job->engine, junk), -LS_EPARSE);
 	json_decref(junk);
 	fake_job_run(whole, 150);
 	slow_for(whole, 3, 60, 0);
 	f = fake_job_finding(whole, 0);
-	ck_assert_int_eq(ls_engine_seed_finding(job->engine, f), 0);
-	ck_assert_int_eq(ls_engine_seed_finding(job->engine, f), -LS_EDUPLICATE);
+	ck_assert_int_eq(ls_finding_seed(job->engine, f), 0);
+	ck_assert_int_eq(ls_finding_seed(job->engine, f), -LS_EDUPLICATE);
 	ck_assert_uint_eq(fake_job_stats(job).findings_total, 1);
 	json_decref(f);
 	fake_job_free(whole);
@@ -445,7 +446,7 @@ LS_TEST(storage, seed_refuses_what_is_not_a_finding)
 
 LS_TEST(storage, engine_needs_no_sink)
 {
-	struct fake_job *job = fake_job_on(ls_engine_new(NULL), "train", 8);
+	struct fake_job *job = fake_job_on(ls_engine_new(&ls_finding_sink), "train", 8);
 	json_t *f;
 
 	fake_job_declare(job);
@@ -533,7 +534,7 @@ LS_TEST(storage, findings_cleared_first_make_room)
 	for (int i = 0; i <= LS_FINDINGS_MAX; i++) {
 		(void)snprintf(text, sizeof(text), "F-%d", i);
 		ck_assert_int_eq(json_object_set_new(copy, "id", json_string(text)), 0);
-		ck_assert_int_eq(ls_engine_seed_finding(job->engine, copy),
+		ck_assert_int_eq(ls_finding_seed(job->engine, copy),
 			i < LS_FINDINGS_MAX ? 0 : -LS_ELIMIT);
 	}
 	json_decref(copy);

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "collector/history/restore.h"
+#include "collector/answer/finding_json.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -64,7 +65,7 @@ round_of(uint64_t n)
 static char *
 findings(const struct ls_test_core *c)
 {
-	json_t *list = ls_engine_findings(c->engine);
+	json_t *list = ls_finding_all(c->engine);
 	char *text = ls_json_canonical(list);
 
 	ck_assert_ptr_nonnull(text);

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "collector/engine/engine.h"
+#include "collector/answer/finding_json.h"
 #include "collector/answer/view.h"
 #include "collector/engine/params.h"
 #include "proto/base/hash.h"
@@ -46,7 +47,7 @@ again(const struct fake_job *job, const void *bytes, size_t len)
 	struct fake_job *next = fake_job_on(NULL, job->name, job->count);
 	json_t *f = fake_job_finding(job, 0);
 
-	ck_assert_int_eq(ls_engine_seed_finding(next->engine, f), 0);
+	ck_assert_int_eq(ls_finding_seed(next->engine, f), 0);
 	json_decref(f);
 	ck_assert_int_eq(
 		ls_engine_reference_load(next->engine, bytes, len, job->now_us), 0);
@@ -185,7 +186,7 @@ LS_TEST_LOOP(all, baselines_of_others_are_not_used, 0, 3)
 LS_TEST_LOOP(all, what_was_usual_outlives_the_job_and_the_collector, 0, 3)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 16), *next;
-	struct ls_engine *between = ls_engine_new(NULL);
+	struct ls_engine *between = ls_engine_new(&ls_finding_sink);
 	void *bytes, *again;
 	size_t len;
 
@@ -260,7 +261,7 @@ LS_TEST_LOOP(all, numbers_that_cannot_be_are_as_if_not_kept, 0, 8)
 LS_TEST(all, damaged_foreign_and_future_bytes_are_refused)
 {
 	struct fake_job *job = found();
-	struct ls_engine *e = ls_engine_new(NULL);
+	struct ls_engine *e = ls_engine_new(&ls_finding_sink);
 	uint8_t *bytes;
 	void *kept = NULL;
 	size_t len;

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "collector/engine/engine.h"
+#include "collector/answer/finding_json.h"
 #include "collector/engine/params.h"
 #include "tests/support/fake_job.h"
 #include "tests/support/harness.h"
@@ -361,7 +362,7 @@ LS_TEST_LOOP(attempts, waiting_finding_outlives_the_collector, 0, 2)
 	fake_job_run(job, _i == 0 ? 0 : 60);
 	f = fake_job_finding(job, 0);
 	again = fake_job_on(NULL, "train", 16);
-	ck_assert_int_eq(ls_engine_seed_finding(again->engine, f), 0);
+	ck_assert_int_eq(ls_finding_seed(again->engine, f), 0);
 	json_decref(f);
 	ls_engine_patience(again->engine, LS_SCALES_PATIENCE_S);
 	again->own_s = 0.8;
@@ -391,7 +392,7 @@ LS_TEST_LOOP(attempts, hosts_of_a_rack_show_the_finding_of_the_rack, 0, 2)
 	json_t *f = fake_job_finding(job, 0), *hosts, *h;
 	size_t i, shown = 0;
 
-	ck_assert_int_eq(ls_engine_seed_finding(again->engine, f), 0);
+	ck_assert_int_eq(ls_finding_seed(again->engine, f), 0);
 	fake_job_declare(again);
 	hosts = fake_job_hosts(_i == 0 ? job : again);
 	json_array_foreach(hosts, i, h)

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include "agent/client/identity.h"
+#include "collector/answer/finding_json.h"
 #include "collector/engine/engine.h"
 #include "collector/answer/view.h"
 #include "tests/support/harness.h"
@@ -290,7 +291,7 @@ feed(struct ls_engine *e, const size_t order[WORKERS], uint64_t step)
 static bool
 is_found(struct ls_engine *e, const char *job, const char *kind)
 {
-	json_t *all = ls_engine_findings(e), *f;
+	json_t *all = ls_finding_all(e), *f;
 	bool found = false;
 	size_t i;
 
@@ -397,7 +398,7 @@ LS_CASE(launchers, setup, NULL);
 
 LS_TEST_EACH(launchers, whole_environment_is_judged_whole, launchers)
 {
-	struct ls_engine *e = ls_engine_new(NULL);
+	struct ls_engine *e = ls_engine_new(&ls_finding_sink);
 	const struct launcher *l = &launchers[_i];
 	json_t *page, *job, *all;
 
@@ -409,7 +410,7 @@ LS_TEST_EACH(launchers, whole_environment_is_judged_whole, launchers)
 	ck_assert(json_is_true(ls_json_at(job, "judged", "all")));
 	if (variables_of(l) > 0)
 		ck_assert_uint_eq(contradictions_of(job), 0);
-	all = ls_engine_findings(e);
+	all = ls_finding_all(e);
 	ck_assert_uint_eq(json_array_size(all), 0);
 	json_decref(all);
 	json_decref(page);
@@ -423,7 +424,7 @@ LS_TEST_EACH(launchers, mutilated_environment_loses_no_worker_without_a_word, la
 
 	seed += (uint64_t)_i;
 	for (int i = 0; i < MUTILATIONS; i++) {
-		struct ls_engine *e = ls_engine_new(NULL);
+		struct ls_engine *e = ls_engine_new(&ls_finding_sink);
 
 		(void)snprintf(what, sizeof(what), "%s, mutilation %d", l->name, i);
 		fresh(l);

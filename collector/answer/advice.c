@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "collector/engine/attribute/advice.h"
+#include "collector/answer/advice.h"
 #include "collector/engine/params.h"
 #include "proto/base/json.h"
 

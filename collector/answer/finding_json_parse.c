@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "collector/engine/finding/finding.h"
+#include "collector/answer/finding_json.h"
 #include "proto/base/conf.h"
 #include "proto/base/text.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Value of an enum by its name; -LS_EPARSE. */
@@ -26,6 +27,12 @@ finding_get_number(const json_t *o, const char *key, double none)
 	const json_t *v = json_object_get(o, key);
 
 	return json_is_number(v) ? json_number_value(v) : none;
+}
+
+static uint64_t
+finding_get_whole(const json_t *o, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(o, key));
 }
 
 static int64_t
@@ -74,16 +81,11 @@ static int
 finding_parse_group(const json_t *subject, struct ls_finding *f)
 {
 	int way = finding_get_enum(subject, "by", LS_NAMES_WAY);
-	json_t *hosts = json_object_get(subject, "hosts");
+	const json_t *hosts = json_object_get(subject, "hosts");
 	json_int_t count = json_integer_value(json_object_get(subject, "host_count"));
 	const json_t *host;
 	size_t i;
 
-	json_array_foreach(hosts, i, host)
-	{
-		if (!json_is_string(host))
-			return -LS_EPARSE;
-	}
 	if (way <= LS_WAY_NONE || !json_is_array(hosts) ||
 		json_array_size(hosts) > LS_FINDING_HOSTS_MAX || count < 0 ||
 		count > LS_WORKERS_MAX ||
@@ -92,7 +94,15 @@ finding_parse_group(const json_t *subject, struct ls_finding *f)
 		return -LS_EPARSE;
 	f->way = (enum ls_group_way)way;
 	f->member_hosts = (uint32_t)count;
-	f->members = json_incref(hosts);
+	f->members = calloc(LS_FINDING_HOSTS_MAX, sizeof(*f->members));
+	json_array_foreach(hosts, i, host)
+	{
+		if (f->members == NULL || !json_is_string(host) ||
+			ls_text_copy(f->members[i], sizeof(f->members[i]),
+				json_string_value(host)) != 0)
+			return -LS_EPARSE;
+		f->member_count++;
+	}
 	return 0;
 }
 
@@ -136,9 +146,8 @@ finding_parse_names(const json_t *json, struct ls_finding *f)
 static int
 finding_parse_episodes(const json_t *json, struct ls_finding *f)
 {
-	const json_t *all = json_object_get(json, "episodes");
-	size_t n = json_array_size(all);
-	const json_t *last = json_array_get(all, n - 1);
+	const json_t *all = json_object_get(json, "episodes"), *one;
+	size_t n = json_array_size(all), i;
 
 	f->since_step = f->onset_step;
 	f->since_us = f->onset_us;
@@ -146,13 +155,39 @@ finding_parse_episodes(const json_t *json, struct ls_finding *f)
 		return 0;
 	if (n == 0 || n > LS_FINDING_EPISODES_MAX)
 		return -LS_EPARSE;
-	f->since_step =
-		(uint64_t)json_integer_value(json_object_get(last, "from_step"));
-	f->since_us = finding_get_time(last, "from_at");
+	f->episode = calloc(LS_FINDING_EPISODES_MAX, sizeof(*f->episode));
+	if (f->episode == NULL)
+		return -LS_EPARSE;
+	json_array_foreach(all, i, one) f->episode[i] = (struct ls_finding_episode){
+		.from_step = finding_get_whole(one, "from_step"),
+		.to_step = finding_get_whole(one, "to_step"),
+		.from_us = finding_get_time(one, "from_at"),
+		.to_us = finding_get_time(one, "to_at"),
+		.chip_hours = finding_get_number(one, "chip_hours_lost", NAN),
+	};
+	f->episodes = (uint32_t)n - 1;
+	f->since_step = f->episode[n - 1].from_step;
+	f->since_us = f->episode[n - 1].from_us;
 	f->since_chip_hours = f->chip_hours -
-		finding_get_number(last, "chip_hours_lost", f->chip_hours);
-	f->episodes = json_copy((json_t *)all);
-	return json_array_remove(f->episodes, n - 1) == 0 ? 0 : -LS_EPARSE;
+		finding_get_number(json_array_get(all, n - 1), "chip_hours_lost",
+			f->chip_hours);
+	return 0;
+}
+
+double
+ls_finding_told_own_s(const json_t *json)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(json, "evidence"), i, row)
+	{
+		if (finding_is_text(row, "metric", LS_EVIDENCE_OWN_WORK))
+			return json_number_value(json_object_get(row, "subject")) -
+				json_number_value(json_object_get(
+					json_object_get(row, "peers"), "p50"));
+	}
+	return NAN;
 }
 
 int
@@ -171,7 +206,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 		finding_get_text(json, "part_of", f.part_of, sizeof(f.part_of)) != 0 ||
 		!json_is_integer(json_object_get(onset, "step")))
 		goto bad;
-	f.onset_step = (uint64_t)json_integer_value(json_object_get(onset, "step"));
+	f.onset_step = finding_get_whole(onset, "step");
 	f.onset_us = finding_get_time(onset, "at");
 	f.born = finding_is_text(onset, "type", "from_the_start");
 	f.gradual = finding_is_text(onset, "type", "drift");
@@ -179,8 +214,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 		: finding_is_text(json, "pattern", "rotating")	? LS_DETECT_ROTATING
 		: finding_is_text(seen, "duty", "intermittent") ? LS_DETECT_STALLS
 								: LS_DETECT_CHRONIC;
-	f.uncertainty_steps = (uint32_t)json_integer_value(
-		json_object_get(onset, "uncertainty_steps"));
+	f.uncertainty_steps = (uint32_t)finding_get_whole(onset, "uncertainty_steps");
 	f.detected_us = finding_get_time(json, "first_detected_at");
 	f.known_us = f.updated_us = finding_get_time(json, "updated_at");
 	f.cleared_us = finding_get_time(json, "cleared_at");
@@ -191,9 +225,9 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	for (unsigned i = 0; i < LS_STEP_SOURCE_COUNT; i++)
 		if (finding_is_text(quality, "step_source", ls_step_source_name(i)))
 			f.who.step_source = (enum ls_step_source)i;
-	f.last_step = (uint64_t)json_integer_value(json_object_get(json, "last_step"));
+	f.last_step = finding_get_whole(json, "last_step");
 	f.accounted_step = f.last_step;
-	f.reopened = (uint32_t)json_integer_value(json_object_get(seen, "reopened"));
+	f.reopened = (uint32_t)finding_get_whole(seen, "reopened");
 	f.without_s = finding_get_number(impact, "step_time_without_s", NAN);
 	f.blame_s = finding_get_number(impact, "blame_s", 0);
 	f.slowdown = finding_get_number(impact, "slowdown_ratio", NAN);
@@ -201,16 +235,19 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	f.share = finding_get_number(impact, "share_ratio", 0);
 	if (!(f.share >= 0 && f.share <= 1))
 		f.share = 0;
-	f.occurrence =
-		(uint32_t)json_integer_value(json_object_get(from, "occurrence"));
+	f.occurrence = (uint32_t)finding_get_whole(from, "occurrence");
 	if (f.occurrence == 0)
 		f.occurrence = 1;
+	f.told = true;
+	f.told_status = f.status;
+	f.told_own_s = ls_finding_told_own_s(json);
 	f.json = json_deep_copy(json);
 	if (f.json == NULL || finding_parse_episodes(json, &f) != 0)
 		goto bad;
 	*ret_finding = f;
 	return 0;
 bad:
+	ls_finding_forget(&f);
 	ls_finding_fini(&f);
 	return -LS_EPARSE;
 }

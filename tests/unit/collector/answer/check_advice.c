@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 
-#include "collector/engine/attribute/advice.h"
+#include "collector/answer/advice.h"
 
 #include "tests/support/harness.h"
 
