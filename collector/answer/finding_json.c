@@ -395,9 +395,9 @@ finding_render_state(const struct ls_finding *f)
 	json_t *doc = json_deep_copy(f->json);
 
 	ls_ignore(json_object_set_new(json_object_get(doc, "data_quality"), "reference",
-		!ls_finding_is_open(f) ? json_null()
-			: f->waits     ? json_string(LS_FINDING_WAITS)
-				       : json_string("before_restart")));
+		!ls_finding_is_open(f)	      ? json_null()
+			: ls_finding_waits(f) ? json_string(LS_FINDING_WAITS)
+					      : json_string("before_restart")));
 	if (f->scope != LS_SCOPE_JOB) /* of which it may name workers */
 		ls_json_set(&doc, "subject", finding_render_subject(f));
 	ls_json_set(&doc, "status",

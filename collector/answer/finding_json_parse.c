@@ -219,8 +219,8 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 	f.known_us = f.updated_us = finding_get_time(json, "updated_at");
 	f.cleared_us = finding_get_time(json, "cleared_at");
 	f.reason = reason < 0 ? LS_REASON_CALM : (enum ls_finding_reason)reason;
-	f.waits = ls_finding_is_open(&f) &&
-		finding_is_text(quality, "reference", LS_FINDING_WAITS);
+	if (finding_is_text(quality, "reference", LS_FINDING_WAITS))
+		f.status = ls_finding_next(f.status, LS_EVENT_LEFT);
 	f.who.step_confidence = finding_get_number(quality, "step_confidence", 0);
 	for (unsigned i = 0; i < LS_STEP_SOURCE_COUNT; i++)
 		if (finding_is_text(quality, "step_source", ls_step_source_name(i)))

@@ -35,7 +35,7 @@ view_step_s(const struct ls_job *j)
 static double
 view_lost(const struct ls_finding *f)
 {
-	double lost = f->slowdown > 1 && !f->waits ? 1 - 1 / f->slowdown : 0;
+	double lost = f->slowdown > 1 && !ls_finding_waits(f) ? 1 - 1 / f->slowdown : 0;
 
 	return f->replica ? f->share * lost : lost;
 }

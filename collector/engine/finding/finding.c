@@ -22,13 +22,29 @@ ls_finding_name(enum ls_finding_list list, unsigned value)
 	static const char *const names[][FINDING_NAMES_MAX] = {
 		[LS_NAMES_KIND] = { LS_FINDING_KINDS(FINDING_NAME) },
 		[LS_NAMES_SCOPE] = { LS_FINDING_SCOPES(FINDING_NAME) },
-		[LS_NAMES_STATUS] = { LS_FINDING_STATUSES(FINDING_NAME) },
+		[LS_NAMES_STATUS] = {
+#define X(state, name, named, over, left) name,
+#include "collector/engine/finding/states.def"
+#undef X
+		},
 		[LS_NAMES_REASON] = { LS_FINDING_REASONS(FINDING_NAME) },
 		[LS_NAMES_SEVERITY] = { LS_SEVERITIES(FINDING_NAME) },
 		[LS_NAMES_WAY] = { LS_GROUP_WAYS(FINDING_NAME) },
 	};
 
 	return value < FINDING_NAMES_MAX ? names[list][value] : NULL;
+}
+
+enum ls_finding_status
+ls_finding_next(enum ls_finding_status is, enum ls_finding_event event)
+{
+	static const uint8_t next[][3] = {
+#define X(state, name, named, over, left) { named, over, left },
+#include "collector/engine/finding/states.def"
+#undef X
+	};
+
+	return (enum ls_finding_status)next[is][event];
 }
 
 enum ls_severity
@@ -192,7 +208,8 @@ ls_finding_fini(struct ls_finding *f)
 	free(f->members);
 	free(f->said);
 	free(f->episode);
-	f->members = f->said = NULL;
+	f->members = NULL;
+	f->said = NULL;
 	f->episode = NULL;
 	f->member_count = f->said_count = f->episodes = 0;
 }

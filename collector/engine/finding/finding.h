@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finding - the product: what, who, since when, how much, why, what to do. Its life.
- *
- *     open --calm--> cleared --same subject within 24 h--> reopened --calm--> cleared
- *
- * One about workers stays open, but waits, from the end of an attempt until the next has shown whether it holds.
+ * finding - the product: what, who, since when, how much, why, what to do. Its life is states.def, its JSON collector/answer/finding_json.
  *
  * Owner:   the engine.
  * Units:   seconds, microseconds since the epoch, chips, chip-hours.
  * Errors:  -LS_ELIMIT, -ENOMEM.
  * Limits:  LS_FINDINGS_MAX, LS_EVIDENCE_MAX.
- * Source:  shape: proto/FORMAT.md, "Finding", schema version 1; collector/answer/finding_json writes it.
+ * Source:  shape: proto/FORMAT.md, "Finding", schema version 1.
  */
 #ifndef LS_COLLECTOR_FINDING_H
 #define LS_COLLECTOR_FINDING_H
@@ -43,10 +39,6 @@
 	X(LS_SCOPE_LINK, "link")   \
 	X(LS_SCOPE_GROUP, "group") \
 	X(LS_SCOPE_SHARD, "input_shard")
-#define LS_FINDING_STATUSES(X)           \
-	X(LS_FINDING_OPEN, "open")       \
-	X(LS_FINDING_CLEARED, "cleared") \
-	X(LS_FINDING_REOPENED, "reopened")
 /* Why it was cleared; the first: it is as before. */
 #define LS_FINDING_REASONS(X)                       \
 	X(LS_REASON_CALM, "as_before")              \
@@ -62,7 +54,12 @@
 #define LS_FINDING_ID_(id, name) id,
 enum ls_finding_kind { LS_FINDING_KINDS(LS_FINDING_ID_) LS_KIND_COUNT };
 enum ls_finding_scope { LS_FINDING_SCOPES(LS_FINDING_ID_) LS_SCOPE_COUNT };
-enum ls_finding_status { LS_FINDING_STATUSES(LS_FINDING_ID_) LS_FINDING_STATUS_COUNT };
+enum ls_finding_status {
+#define X(state, name, named, over, left) state,
+#include "collector/engine/finding/states.def"
+#undef X
+	LS_FINDING_STATUS_COUNT
+};
 enum ls_finding_reason { LS_FINDING_REASONS(LS_FINDING_ID_) LS_REASON_COUNT };
 enum ls_severity { LS_SEVERITIES(LS_FINDING_ID_) LS_SEVERITY_COUNT };
 #undef LS_FINDING_ID_
@@ -101,8 +98,6 @@ struct ls_finding {
 	bool replica;
 	double share; /* a ratio */
 	enum ls_finding_reason reason; /* cleared because */
-	/* since its last update its attempt is over, and no other has shown yet whether it holds */
-	bool waits;
 	uint64_t first_row; /* of that other attempt, as ls_job.kept counts */
 	char part_of
 		[LS_FINDING_ID_BYTES]; /* cleared for this one, which tells it, too; "": not */
@@ -180,6 +175,19 @@ int ls_finding_make_id(const struct ls_finding *f, unsigned more,
  * from either end.)
  */
 bool ls_finding_same_subject(const struct ls_finding *a, const struct ls_finding *b);
+
+/* What happens to a finding; it has another status then. */
+enum ls_finding_event { LS_EVENT_NAMED, LS_EVENT_OVER, LS_EVENT_LEFT };
+enum ls_finding_status ls_finding_next(enum ls_finding_status is,
+	enum ls_finding_event event);
+
+/* Since its last update its attempt is over, and no other has shown yet whether it holds. */
+static inline bool
+ls_finding_waits(const struct ls_finding *f)
+{
+	return f->status == LS_FINDING_OPEN_WAITS ||
+		f->status == LS_FINDING_REOPENED_WAITS;
+}
 
 /* Is it open now (reopened counts)? */
 static inline bool

@@ -11,11 +11,12 @@
 static const char *
 findings_event(const struct ls_finding *f)
 {
+	const char *is = ls_finding_name(LS_NAMES_STATUS, f->status),
+		   *was = ls_finding_name(LS_NAMES_STATUS, f->told_status);
+
 	if (!f->told)
 		return "opened";
-	return f->status == f->told_status
-		? "updated"
-		: ls_finding_name(LS_NAMES_STATUS, f->status);
+	return strcmp(is, was) == 0 ? "updated" : is;
 }
 
 int
@@ -130,15 +131,11 @@ ls_findings_open(const struct ls_engine *e, const struct ls_finding *subject)
 static bool
 findings_again(struct ls_finding *last, int64_t now_us)
 {
-	if (last->waits)
+	if (ls_finding_waits(last))
 		last->cleared_us = last->updated_us;
 	if (now_us - last->cleared_us >= LS_ENGINE_US(LS_REOPEN_S) ||
 		ls_finding_end_episode(last) != 0)
 		return false;
-	if (!last->waits) {
-		last->status = LS_FINDING_REOPENED;
-		last->reopened++;
-	}
 	last->reason = LS_REASON_CALM;
 	last->part_of[0] = '\0';
 	return true;
@@ -150,7 +147,7 @@ findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
 	uint32_t uncertainty_steps)
 {
 	uint32_t n = f->episodes;
-	bool over = n == 0 || f->waits || t_us > f->cleared_us;
+	bool over = n == 0 || ls_finding_waits(f) || t_us > f->cleared_us;
 
 	if (over || f->since_us >= t_us) {
 		f->since_step = step;
@@ -171,7 +168,8 @@ findings_begin(struct ls_finding *f, uint64_t step, int64_t t_us,
 	}
 	f->cost_steps = f->cost_sum_s = 0;
 	f->cleared_us = 0;
-	f->waits = false;
+	f->reopened += !ls_finding_is_open(f);
+	f->status = ls_finding_next(f->status, LS_EVENT_NAMED);
 	f->born = f->gradual = f->intermittent = false;
 	f->slope_s = 0;
 	f->uncertainty_steps = uncertainty_steps;
@@ -212,7 +210,7 @@ ls_findings_claim(struct ls_engine *e, const struct ls_finding *subject, uint64_
 
 	if (f != NULL && ls_findings_is_known(f, now_us))
 		return NULL;
-	if (f != NULL && ls_finding_is_open(f) && !f->waits)
+	if (f != NULL && ls_finding_is_open(f) && !ls_finding_waits(f))
 		return f;
 	if (f != NULL && findings_again(f, now_us)) {
 		f->scope = subject->scope; /* a rank's may be its host's now */
@@ -334,8 +332,7 @@ ls_findings_clear(struct ls_engine *e, struct ls_finding *f, uint64_t step,
 {
 	if (ls_findings_is_known(f, now_us))
 		return;
-	f->status = LS_FINDING_CLEARED;
-	f->waits = false;
+	f->status = ls_finding_next(f->status, LS_EVENT_OVER);
 	f->cleared_us = now_us;
 	if (step > f->last_step)
 		f->last_step = step;
@@ -372,9 +369,10 @@ ls_findings_clear_job(struct ls_engine *e, struct ls_job *j,
 			f->reason = reason;
 			ls_findings_clear(e, f, f->last_step, now_us);
 		} else if (
-			!f->waits) { /* from now on as after a restart of the collector */
+			!ls_finding_waits(
+				f)) { /* from now on as after a restart of the collector */
 			f->diagnosis.count = 0;
-			f->waits = true;
+			f->status = ls_finding_next(f->status, LS_EVENT_LEFT);
 			ls_findings_tell(e, f, now_us);
 		}
 	}
@@ -392,10 +390,11 @@ ls_findings_expire(struct ls_engine *e, int64_t now_us)
 			: e->restored_us; /* a collector that is down hears nobody */
 		int64_t seen_us = heard_us > f->updated_us ? heard_us : f->updated_us;
 		int64_t until_us = LS_ENGINE_US(LS_REOPEN_S) +
-			(f->waits ? f->updated_us : seen_us),
+			(ls_finding_waits(f) ? f->updated_us : seen_us),
 			ended_us = INT64_MAX;
 
-		if (j != NULL && f->waits && j->gone == j->count) /* nobody is left */
+		if (j != NULL && ls_finding_waits(f) &&
+			j->gone == j->count) /* nobody is left */
 			ended_us = LS_ENGINE_US(LS_ADVICE_RESTART_S) + seen_us;
 		if (!ls_finding_is_open(f) || (now_us < until_us && now_us < ended_us))
 			continue;

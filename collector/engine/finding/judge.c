@@ -223,7 +223,7 @@ judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		: &j->detect.worker[who.at].channel[kind];
 	struct ls_finding subject = judge_subject(e, j, who);
 	struct ls_finding *f = ls_findings_last(e, &subject);
-	bool fresh = f == NULL || !ls_finding_is_open(f) || f->waits;
+	bool fresh = f == NULL || !ls_finding_is_open(f) || ls_finding_waits(f);
 
 	if ((f != NULL && ls_findings_is_known(f, now_us)) ||
 		ls_arbiter_is_of_net(j, who) ||
@@ -266,7 +266,7 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	struct ls_finding subject = judge_subject(e, j, who);
 	struct ls_finding *f = ls_findings_open(e, &subject);
 
-	if (f != NULL && f->waits)
+	if (f != NULL && ls_finding_waits(f))
 		return judge_open(e, j, who, kind, step, now_us);
 	if (f == NULL || !ls_findings_is_due(f, step, now_us) ||
 		ls_arbiter_is_of_earlier(j, who, f, kind) ||

@@ -65,7 +65,7 @@ judge_life_share(const struct ls_engine *e, const struct ls_job *j,
 							: LS_DETECT_STALL_FINDING) *
 						f->uncertainty_steps))
 		return NAN;
-	if (f->waits && (rows == 0 || j->kept - f->first_row < rows))
+	if (ls_finding_waits(f) && (rows == 0 || j->kept - f->first_row < rows))
 		return NAN; /* some of what evidence looks at is of the attempt before */
 	if (!f->comm && f->scope >= LS_SCOPE_SLICE && f->way != LS_WAY_STAGE &&
 		told_s > 0)
@@ -95,7 +95,7 @@ judge_life_follows(const struct ls_engine *e, const struct ls_job *j,
 {
 	struct ls_finding is;
 
-	if (!f->waits || f->scope != LS_SCOPE_HOST ||
+	if (!ls_finding_waits(f) || f->scope != LS_SCOPE_HOST ||
 		strcmp(w->info.host, f->who.host) != 0)
 		return false;
 	is = ls_findings_of_worker(e, j, w);
@@ -138,13 +138,13 @@ judge_life_look(struct ls_engine *e, const struct ls_job *j, struct ls_finding *
 		ls_findings_clear(e, f, step, now_us);
 		return;
 	}
-	if (isnan(share) && f->waits)
+	if (isnan(share) && ls_finding_waits(f))
 		return;
 	if (j->replica.on && w != NULL) { /* steps and chips are its own */
 		step = ls_replica_step(j, w->slot);
 		chips = w->info.chips;
 	}
-	if (f->waits) {
+	if (ls_finding_waits(f)) {
 		if (j->replica.on)
 			f->accounted_step = step;
 		f->replica = j->replica.on;
@@ -222,7 +222,7 @@ ls_judge_life_row(struct ls_engine *e, const struct ls_job *j, const struct ls_r
 	LS_FINDINGS (e, f) {
 		if (strcmp(f->who.job, j->name) != 0)
 			continue;
-		if (first && f->waits) {
+		if (first && ls_finding_waits(f)) {
 			f->accounted_step = row->step > 0 ? row->step - 1 : 0;
 			f->first_row = j->kept;
 		} else {

@@ -111,6 +111,23 @@ LS_TEST(all, names_are_those_of_the_json)
 	ck_assert_ptr_null(ls_finding_name(LS_NAMES_SEVERITY, LS_SEVERITY_COUNT));
 }
 
+/* Whatever happens in whatever state. */
+LS_TEST(all, a_life_has_no_dead_end)
+{
+	for (unsigned is = 0; is < LS_FINDING_STATUS_COUNT; is++) {
+		struct ls_finding f = { .status = (enum ls_finding_status)is };
+		bool open = ls_finding_is_open(&f);
+
+		f.status = ls_finding_next(is, LS_EVENT_NAMED);
+		ck_assert(ls_finding_is_open(&f) && !ls_finding_waits(&f));
+		f.status = ls_finding_next(is, LS_EVENT_LEFT);
+		ck_assert(ls_finding_is_open(&f) == open);
+		ck_assert(ls_finding_waits(&f) == open);
+		f.status = ls_finding_next(is, LS_EVENT_OVER);
+		ck_assert(!ls_finding_is_open(&f));
+	}
+}
+
 LS_TEST(all, severity_is_the_share_of_chips_lost)
 {
 	ck_assert_int_eq(ls_finding_severity(1), LS_SEVERITY_INFO);
