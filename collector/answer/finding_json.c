@@ -4,6 +4,7 @@
 #include "collector/answer/advice.h"
 #include "collector/engine/engine_state.h"
 #include "collector/engine/finding/findings.h"
+#include "collector/engine/params.h"
 #include "proto/base/json.h"
 #include "proto/base/mem.h"
 
@@ -192,7 +193,7 @@ finding_render_claim(const struct ls_finding *f)
 	char name[FINDING_NAME_BYTES];
 
 	if (f->kind == LS_KIND_SELF_IDENTITY)
-		return json_string(f->said[0]);
+		return f->said_count > 0 ? json_string(f->said[0]) : NULL;
 	if (f->kind == LS_KIND_HANG && f->scope == LS_SCOPE_JOB)
 		return json_sprintf(
 			"the job has made no progress in step %llu for %s: %s",
@@ -489,10 +490,6 @@ ls_finding_render(struct ls_finding *f)
 		return -ENOMEM;
 	json_decref(f->json);
 	f->json = doc;
-	f->told_own_s = ls_finding_told_own_s(doc);
-	if (f->chips > 0) /* the sum that a restart continues from: as it is stored */
-		f->chip_hours = json_number_value(json_object_get(
-			json_object_get(doc, "impact"), "chip_hours_lost_total"));
 	return 0;
 }
 

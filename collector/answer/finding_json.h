@@ -32,9 +32,6 @@ void ls_finding_forget(struct ls_finding *f);
 /* Reads back what ls_finding_render wrote, known as of then. -LS_EPARSE. */
 int ls_finding_parse(const json_t *json, struct ls_finding *ret_finding) LS_MUSTCHECK;
 
-/* Own work of its worker beyond the median of its peers, in seconds, as this JSON says; NaN: it does not. */
-double ls_finding_told_own_s(const json_t *json);
-
 /*
  * Seeds a finding from storage, before any record: keeps its id, onset, cost so far and state. Records fed again from before
  * its last update change nothing in it. In order of opening. -LS_EPARSE if it is not one of ours, -LS_EDUPLICATE, -LS_ELIMIT.

@@ -174,8 +174,9 @@ finding_parse_episodes(const json_t *json, struct ls_finding *f)
 	return 0;
 }
 
-double
-ls_finding_told_own_s(const json_t *json)
+/* Own work of its worker beyond the median of its peers, in seconds, as it was told; NaN: it was not. */
+static double
+finding_parse_own_s(const json_t *json)
 {
 	const json_t *row;
 	size_t i;
@@ -240,7 +241,7 @@ ls_finding_parse(const json_t *json, struct ls_finding *ret_finding)
 		f.occurrence = 1;
 	f.told = true;
 	f.told_status = f.status;
-	f.told_own_s = ls_finding_told_own_s(json);
+	f.told_own_s = finding_parse_own_s(json);
 	f.json = json_deep_copy(json);
 	if (f.json == NULL || finding_parse_episodes(json, &f) != 0)
 		goto bad;

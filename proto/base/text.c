@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include "proto/base/text.h"
-#include "proto/base/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>

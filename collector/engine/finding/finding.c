@@ -3,7 +3,6 @@
 #include "collector/engine/finding/finding.h"
 #include "collector/engine/params.h"
 #include "proto/base/digest.h"
-#include "proto/base/mem.h"
 #include "proto/base/text.h"
 
 #include <errno.h>
@@ -12,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FINDING_DIGITS 6 /* of a cost that is told */
 #define FINDING_NAME(id, name) name,
 #define FINDING_NAMES_MAX 8 /* of one list: the compiler refuses more */
 
@@ -176,7 +174,7 @@ finding_join_oldest(struct ls_finding *f)
 	next->from_step = first->from_step;
 	next->from_us = first->from_us;
 	if (cost > 0)
-		next->chip_hours = ls_text_round(cost, FINDING_DIGITS);
+		next->chip_hours = ls_text_round(cost, LS_FINDING_DIGITS);
 	f->episodes--;
 	memmove(f->episode, f->episode + 1, f->episodes * sizeof(*f->episode));
 }
@@ -185,7 +183,7 @@ double
 ls_finding_episode_cost(const struct ls_finding *f)
 {
 	return f->chip_hours > 0
-		? ls_text_round(f->chip_hours - f->since_chip_hours, FINDING_DIGITS)
+		? ls_text_round(f->chip_hours - f->since_chip_hours, LS_FINDING_DIGITS)
 		: NAN;
 }
 

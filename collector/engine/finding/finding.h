@@ -20,6 +20,7 @@
 
 #define LS_FINDING_ID_BYTES 24
 #define LS_FINDING_SAID_BYTES 1024
+#define LS_FINDING_DIGITS 6 /* of a measured number, as it is told */
 #define LS_FINDING_WAITS "before_attempt" /* data_quality.reference of one that waits */
 
 /* Enum values and their names in the JSON, written once. */
@@ -88,9 +89,8 @@ struct ls_finding {
 	char group[LS_PLACE_NAME_MAX_BYTES]; /* the name of it, */
 	/* their hosts, at most LS_FINDING_HOSTS_MAX of them, */
 	char (*members)[LS_HOST_NAME_MAX_BYTES];
-	uint32_t member_count,
-		member_hosts; /* of so many; NULL and 0 for other scopes. */
-	/* Scope job: so many of its workers are slow, and the hosts are theirs; 0 and NULL: it is not some of them. */
+	uint32_t member_count, member_hosts; /* of so many; none for other scopes. */
+	/* Scope job: so many of its workers are slow, and the hosts are theirs; 0 and none: it is not some of them. */
 	uint32_t slow_workers;
 	enum ls_detect_kind detector;
 	bool comm; /* from the job's communication channel */
@@ -98,7 +98,8 @@ struct ls_finding {
 	bool replica;
 	double share; /* a ratio */
 	enum ls_finding_reason reason; /* cleared because */
-	uint64_t first_row; /* of that other attempt, as ls_job.kept counts */
+	uint64_t
+		first_row; /* while it waits: of the next attempt, as ls_job.kept counts */
 	char part_of
 		[LS_FINDING_ID_BYTES]; /* cleared for this one, which tells it, too; "": not */
 	bool simulated; /* its job is of lockstep-sim */
@@ -147,7 +148,7 @@ struct ls_finding {
 	/* as last told to the sink: its status, */
 	bool told;
 	enum ls_finding_status told_status;
-	double told_own_s; /* own work beyond the median of its peers, NaN: not told; */
+	double told_own_s; /* own work beyond the median of its peers; NaN: it says nothing of that; */
 	struct json_t *json; /* and all of it, by its render() */
 };
 

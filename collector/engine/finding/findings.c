@@ -3,6 +3,7 @@
 #include "collector/engine/finding/findings.h"
 #include "collector/engine/params.h"
 #include "proto/base/mem.h"
+#include "proto/base/text.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,6 +18,23 @@ findings_event(const struct ls_finding *f)
 	if (!f->told)
 		return "opened";
 	return strcmp(is, was) == 0 ? "updated" : is;
+}
+
+/* A number as it is told, and stored: what a restart continues from. */
+static double
+findings_told(double v)
+{
+	return isfinite(v) ? ls_text_round(v, LS_FINDING_DIGITS) : 0;
+}
+
+/* Own work of its worker beyond the median of its peers, in seconds, as it is told; NaN: it is not. */
+static double
+findings_own_s(const struct ls_finding *f)
+{
+	LS_EACH (const struct ls_evidence, row, f->evidence, f->evidence_count)
+		if (strcmp(row->metric, LS_EVIDENCE_OWN_WORK) == 0)
+			return findings_told(row->subject) - findings_told(row->p50);
+	return NAN;
 }
 
 int
@@ -35,6 +53,10 @@ ls_findings_tell(struct ls_engine *e, struct ls_finding *f, int64_t now_us)
 	f->simulated |= j != NULL && ls_job_is_simulated(e, j);
 	if (ls_findings_render(e, f) != 0)
 		return; /* out of memory: the next update tells */
+	if (!ls_finding_is_stored(f))
+		f->told_own_s = findings_own_s(f);
+	if (f->chips > 0)
+		f->chip_hours = findings_told(f->chip_hours);
 	f->told = true;
 	f->told_status = f->status;
 	if (e->sink.finding != NULL)

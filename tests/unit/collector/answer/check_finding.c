@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "collector/answer/finding_json.h"
+#include "collector/engine/finding/finding.h"
 #include "proto/base/json.h"
 #include "tests/support/harness.h"
 

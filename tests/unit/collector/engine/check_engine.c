@@ -446,17 +446,12 @@ LS_TEST(storage, seed_refuses_what_is_not_a_finding)
 
 LS_TEST(storage, engine_needs_no_sink)
 {
-	struct fake_job *job = fake_job_on(ls_engine_new(&ls_finding_sink), "train", 8);
-	json_t *f;
+	struct fake_job *job = fake_job_on(ls_engine_new(NULL), "train", 8);
 
 	fake_job_declare(job);
 	fake_job_run(job, 150);
 	slow_for(job, 3, 60, 0);
-	f = fake_job_finding(job, 0);
-	ck_assert_str_eq(json_string_value(json_object_get(
-				 json_object_get(f, "subject"), "host")),
-		"h3");
-	json_decref(f);
+	ck_assert_uint_eq(fake_job_stats(job).findings_open, 1);
 	ls_engine_free(NULL);
 	fake_job_free(job);
 }
