@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # detection.sh [SHARE [RECORDINGS]...]: the figures of the detection sections of tests/MEASURED.md, from one command: who is found, after how many steps, with which
 # cause and cost; how often healthy hosts, racks, slices and jobs are found; how small a slowdown is named. SHARE of the runs (0.01, and two hours instead of a week; 1
-# takes a day). RECORDINGS: directories that tests/record/record.sh made, beside ../shared/data/runs. Rows go to build/test-logs/long/detection-COMMIT, a file each, and
-# `page` holds them all; those that are there are not run again. A row of independent noise or wander in which more than one healthy host, group or job, a
-# week and 10,000 hosts is found with a warning, or ten by info, is a failure; so is a finding in the block times of public runs as they are; so is it if fewer than 12 of the
-# 21 runs on v5p are found to be slower when their blocks are made longer by .3 % from the middle on.
+# takes some ten hours). RECORDINGS: directories that tests/record/record.sh made, beside ../shared/data/runs. Rows go to build/test-logs/long/detection-COMMIT, a file
+# each, and `page` holds them all; those that are there are not run again. What is wanted of a row (judge, below) is a line of its own, which fails if it does not hold.
 # Limit: 600 s
 # Alone: it runs as many rows as there are CPUs.
 # shellcheck source=tests/system/lib.sh
@@ -136,17 +134,53 @@ result $? "all rows are made"
 	done < <(rows)
 } >"$kept/page"
 while read -r line; do note "$line"; done <"$kept/page"
-while read -r name _; do
-	[ -s "$kept/$name" ] || continue
-	case $name in
+
+# judge NAME: what is wanted of this row is a line that says so; rows of which nothing is wanted have none.
+# Shares are wanted as far as so many jobs can tell: less two standard errors.
+# shellcheck disable=SC2016  # programs of awk
+judge() {
+	local wanted test
+	case $1 in
 	blocks)
-		awk -F'|' '/^\| v/ { as_is += $6; if ($2 ~ /v5p/) { split($7, of, " "); found += of[1] } } END { exit as_is > 0 || found < 12 }' "$kept/$name"
-		result $? "$name: public runs have no finding as they are; 12 of 21 on v5p have one when blocks are made longer by .3 %"
+		wanted='public runs have no finding as they are; 12 of 21 on v5p have one when blocks are made longer by .3 %'
+		test='/^\| v/ { as_is += $6; if ($2 ~ /v5p/) { split($7, of, " "); found += of[1] } } END { exit as_is > 0 || found < 12 }'
 		;;
 	iid-* | wander-*)
-		tail -n +3 "$kept/$name" | awk -F'|' '{ split($6, warning, " "); split($8, info, " "); many += warning[1] > 1 || info[1] > 10 } END { exit many > 0 }'
-		result $? "$name: of healthy hosts, groups and jobs, a week and 10,000 hosts, no more than one is found with a warning, and ten by info"
+		wanted='of healthy hosts, groups and jobs, a week and 10,000 hosts, no more than one is found with a warning, and ten by info'
+		test='NR > 2 { split($6, warning, " "); split($8, info, " "); many += warning[1] > 1 || info[1] > 10 } END { exit many > 0 }'
 		;;
+	contract)
+		wanted='noise of .1 and .3 %: 3 % in 40 steps and 2 % in 80 are named first in 95 % of the runs'
+		test='/^\| [0-9]+ \| 0\.[13] % \| one culprit/ { rows++; few += $7 < 95 } END { exit rows == 0 || few > 0 }'
+		;;
+	causes)
+		wanted='1,000 causes are told, and a share of them is right that is within .1 of what was told, for each tenth of which 50 are told'
+		test='/ to / && !/all named/ { all += $4; n[$3] += $4; over[$3] += $5 - $4 * $7 }
+			END { for (bin in n) off += n[bin] >= 50 && (over[bin] > n[bin] / 10 || -over[bin] > n[bin] / 10); exit all < 1000 || off > 0 }'
+		;;
+	culprit-*)
+		wanted='the culprit is the first that is found in 95 % of the jobs, and no healthy host is found in more than 1 %'
+		test='NR > 2 { bad += $9 < .95 * $3 - 2 * sqrt(.05 * .95 * $3) || $5 + $7 > .01 * $3 } END { exit bad > 0 }'
+		;;
+	least-iid-*)
+		[ "$share" = 1 ] || return 0 # too few trials
+		wanted='no slowdown that is found is more than twice the least that is possible'
+		test='{ bad += /none,/; if (sub(/.*ratio /, "")) bad += $1 > 2 } END { exit bad > 0 }'
+		;;
+	noise | noise-ends | noise-long)
+		wanted='95 % of the jobs are judged right'
+		test='/^right / { split($0, of, " "); few = of[2] < .95 * of[4] - 2 * sqrt(.05 * .95 * of[4]) } END { exit few || of[4] == 0 }'
+		;;
+	recorded-runs)
+		wanted='each recording is judged right'
+		test='/^right / && !there++ { split($0, of, " ") } END { exit of[2] < of[4] || !there }'
+		;;
+	*) return 0 ;;
 	esac
+	awk -F'|' "$test" "$kept/$1"
+	result $? "$1: $wanted"
+}
+while read -r name _; do
+	[ ! -s "$kept/$name" ] || judge "$name"
 done < <(rows)
 tap_end
