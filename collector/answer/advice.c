@@ -94,10 +94,10 @@ ls_advice_render(const struct ls_finding *f)
 {
 	const struct ls_hypothesis *why = &f->diagnosis.hypotheses[0];
 	const struct ls_cause_info *info;
-	double cost = 0, pays_s = 0;
 	/* an action that only looks gains nothing by itself */
 	bool looks = why->cause == LS_CAUSE_UNEXPLAINED ||
 		why->cause == LS_CAUSE_INSIDE_PROGRAM;
+	double cost = 0, pays_s = looks ? NAN : 0;
 	bool known = f->chips > 0 && f->chips_lost > 0 && !looks;
 
 	if (f->diagnosis.count == 0)
@@ -108,8 +108,6 @@ ls_advice_render(const struct ls_finding *f)
 			LS_ADVICE_RESTART_S / 3600;
 		pays_s = known ? cost / f->chips_lost * 3600 : NAN;
 	}
-	if (looks)
-		pays_s = NAN;
 	return json_pack(
 		"[{s:i, s:s, s:s, s:b, s:o, s:o, s:o, s:{s:o, s:o}, s:o, s:s, s:o}]",
 		"n", 1, "title", info->action, "for", info->name, "reversible", 1,

@@ -186,10 +186,9 @@ finding_name(const struct ls_finding *f, char *name, size_t size)
 static json_t *
 finding_render_claim(const struct ls_finding *f)
 {
-	const char *cause =
-		ls_cause_info(f->diagnosis.count > 0 ? f->diagnosis.hypotheses[0].cause
-						     : LS_CAUSE_UNEXPLAINED)
-			->title;
+	enum ls_cause why = f->diagnosis.count > 0 ? f->diagnosis.hypotheses[0].cause
+						   : LS_CAUSE_UNEXPLAINED;
+	const char *cause = ls_cause_info(why)->title;
 	char name[FINDING_NAME_BYTES];
 
 	if (f->kind == LS_KIND_SELF_IDENTITY)
@@ -207,8 +206,7 @@ finding_render_claim(const struct ls_finding *f)
 		return finding_render_rhythm(f, cause);
 	if (f->scope == LS_SCOPE_JOB &&
 		(f->kind == LS_KIND_JOB_SLOW || f->kind == LS_KIND_IMBALANCE)) {
-		if (f->diagnosis.count == 0 ||
-			f->diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED)
+		if (why == LS_CAUSE_UNEXPLAINED)
 			cause = "cause not visible";
 		name[0] = '\0';
 		if (finding_is_of_some(f))
@@ -373,22 +371,16 @@ finding_render_episode(const struct ls_finding_episode *is, bool over)
 static json_t *
 finding_render_episodes(const struct ls_finding *f)
 {
+	struct ls_finding_episode newest = ls_finding_newest_episode(f);
 	json_t *all = json_array();
 
 	for (uint32_t i = 0; i < f->episodes; i++)
 		ls_json_append(&all, finding_render_episode(&f->episode[i], true));
-	ls_json_append(&all,
-		finding_render_episode(
-			&(struct ls_finding_episode){ .from_step = f->since_step,
-				.to_step = f->last_step,
-				.from_us = f->since_us,
-				.to_us = f->cleared_us,
-				.chip_hours = ls_finding_episode_cost(f) },
-			!ls_finding_is_open(f)));
+	ls_json_append(&all, finding_render_episode(&newest, !ls_finding_is_open(f)));
 	return all;
 }
 
-/* What changes in a finding taken over from storage while nothing is known of it here.
+/* JSON of a finding not diagnosed since a restart: the old one, with what changed.
  */
 static json_t *
 finding_render_state(const struct ls_finding *f)
@@ -396,9 +388,10 @@ finding_render_state(const struct ls_finding *f)
 	json_t *doc = json_deep_copy(f->json);
 
 	ls_ignore(json_object_set_new(json_object_get(doc, "data_quality"), "reference",
-		!ls_finding_is_open(f)	      ? json_null()
-			: ls_finding_waits(f) ? json_string(LS_FINDING_WAITS)
-					      : json_string("before_restart")));
+		!ls_finding_is_open(f)
+			? json_null()
+			: json_string(ls_finding_waits(f) ? LS_FINDING_WAITS
+							  : "before_restart")));
 	if (f->scope != LS_SCOPE_JOB) /* of which it may name workers */
 		ls_json_set(&doc, "subject", finding_render_subject(f));
 	ls_json_set(&doc, "status",

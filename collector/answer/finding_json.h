@@ -6,7 +6,7 @@
  *
  * Owner:   the engine's thread.
  * Units:   seconds, microseconds since the epoch, chips, chip-hours.
- * Errors:  -LS_EPARSE, -ENOMEM.
+ * Errors:  -LS_EPARSE, -LS_EDUPLICATE, -LS_ELIMIT, -ENOMEM.
  * Limits:  LS_FINDING_HOSTS_MAX, LS_FINDING_EPISODES_MAX.
  * Source:  proto/FORMAT.md, "Finding", schema version 1.
  */
@@ -21,8 +21,7 @@
 extern const struct ls_engine_sink ls_finding_sink;
 
 /*
- * Builds f->json anew; -ENOMEM leaves the old one. Of a parsed finding that was not
- * diagnosed since, only what can have changed: status, times and last step.
+ * Builds f->json anew; -ENOMEM leaves the old one. Of a finding not diagnosed since a restart of the collector or job, only what can have changed.
  */
 int ls_finding_render(struct ls_finding *f) LS_MUSTCHECK;
 

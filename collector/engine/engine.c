@@ -85,7 +85,7 @@ engine_row_complete(const struct ls_engine *e, const struct ls_job *j,
 	bool complete = true;
 
 	LS_WORKERS (e, j, w) {
-		if (w->slot < row->cell_count && row->cells[w->slot].present) {
+		if (ls_row_has(row, w->slot)) {
 			expected++;
 			complete &= !j->replica.on || !engine_expects(j, w, row->step);
 		} else if (engine_expects(j, w, row->step)) {
@@ -107,8 +107,7 @@ job_active(const struct ls_engine *e, struct ls_job *j)
 	return j->active;
 }
 
-/* Are at least so many steps skipped between `from`, the first that may come, and this one? Of jobs that report each k-th step
- * alone, so many of these. */
+/* Does `step` skip at least `steps` steps, counted from `from`, the next possible one? If a job reports each k-th step only, `steps` of those. */
 static bool
 engine_skips(const struct ls_job *j, uint64_t from, uint64_t steps, uint64_t step)
 {
@@ -126,7 +125,7 @@ engine_has_reported(const struct ls_engine_worker *w)
 	return w->reported && engine_waits_for(w);
 }
 
-/* Do half of the workers at most say that they are at this step? Then the others may be at another, which is the right one. */
+/* Have at most half of the workers reported this step? Then its number may be wrong, and that of the others right. */
 static bool
 engine_is_of_few(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_row *row)
@@ -135,13 +134,13 @@ engine_is_of_few(const struct ls_engine *e, const struct ls_job *j,
 		2 * row->reported <= ls_job_workers(e, j, engine_has_reported);
 }
 
-/* Counts it for the workers that are not in the row. */
+/* Counts a missed step for workers not in the row. */
 static void
 engine_miss(struct ls_engine *e, struct ls_job *j, const struct ls_row *row)
 {
 	LS_WORKERS (e, j, w)
-		if ((w->slot >= row->cell_count || !row->cells[w->slot].present) &&
-			w->missed < LS_LOOK && ++w->missed == LS_LOOK)
+		if (!ls_row_has(row, w->slot) && w->missed < LS_LOOK &&
+			++w->missed == LS_LOOK)
 			j->active_known = false;
 }
 
@@ -164,7 +163,7 @@ engine_tell_closed(struct ls_engine *e, const struct ls_job *j,
 	if (e->sink.closed == NULL)
 		return;
 	for (size_t i = 0; i < j->count && n < LS_CLOSE_MISSING_MAX; i++)
-		if (i >= row->cell_count || !row->cells[i].present)
+		if (!ls_row_has(row, i))
 			missing[n++] = e->workers[j->slots[i]].info.rank;
 	ls_job_sort((uint32_t *)missing, n); /* from 0 on */
 	if (n > 0 && j->twins > 0) {
@@ -250,7 +249,7 @@ engine_drop(struct ls_engine *e, struct ls_job *j, size_t at, int64_t now_us)
 	ls_steps_drop(&j->steps, at);
 }
 
-/* One open row less: the newest, if few are so far, else the oldest, although records of it are missing. */
+/* Drops the newest open row if few are in it (live jobs only); else closes the oldest, even incomplete. */
 static void
 engine_make_room(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 {
@@ -317,8 +316,7 @@ engine_close_ready(struct ls_engine *e, struct ls_job *j, bool full, int64_t now
 	}
 }
 
-/* The worker was heard of by a record: it is there, and waited for again if it had been
- * given up. Not fresh: of steps that were over long ago. */
+/* A record came, so its worker is present; if it was given up, it is waited for again. !fresh: the step closed long ago. */
 static void
 engine_note_record(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 	const struct ls_record *r, bool fresh, int64_t now_us)
@@ -370,8 +368,8 @@ engine_is_heard(const struct ls_engine_worker *w)
 	return w->reported && ls_worker_reports(w);
 }
 
-/* Are the processes of the job others by now, which count anew? One that comes back is at a step that is over, which
- * it began after the newest was, and nobody reports any who has gone on. */
+/* Did all processes start again, and count anew? A returned worker is at a closed step that began after the newest row ended, and no worker with a
+ * record still reports. */
 static bool
 engine_is_again(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_engine_worker *w, const struct ls_record *r)
@@ -381,14 +379,10 @@ engine_is_again(const struct ls_engine *e, const struct ls_job *j,
 			r->t_begin_ns / 1000 <
 				ls_job_row(j, j->live_count - 1)->row.end_us))
 		return false;
-	LS_WORKERS (e, j, one)
-		if (engine_is_heard(one))
-			return false;
-	return true;
+	return ls_job_workers(e, j, engine_is_heard) == 0;
 }
 
-/* Another process in its place, of which nobody told that it began: it is at a step that is over, and begins it when that
- * has been over for longer than a worker is silent. */
+/* Did a new process take the place unannounced? It reports a step before the newest of this worker, begun LS_SILENT_S or more after that ended. */
 static bool
 engine_is_other(const struct ls_job *j, const struct ls_engine_worker *w,
 	const struct ls_record *r)

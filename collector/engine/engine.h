@@ -39,7 +39,7 @@ struct ls_engine_close {
 	int32_t attempt;
 	uint64_t step;
 	int64_t t_us; /* `now` of the closing */
-	uint32_t expected; /* workers of the attempt at that time */
+	uint32_t expected; /* workers in it, or still awaited then */
 	uint32_t used; /* records judged */
 	const int32_t *
 		missing; /* ranks of the attempt that were not judged, ascending, at most
@@ -69,11 +69,11 @@ struct ls_engine_sink {
 	void *arg;
 	/* A step was closed and judged. NULL: not wanted. */
 	void (*closed)(void *arg, const struct ls_engine_close *c);
-	/* Brings f->json up to date; -ENOMEM leaves the old one. Frees it. NULL: findings are told without. */
+	/* render updates f->json; -ENOMEM leaves the old one. forget frees it. NULL: no JSON is made. */
 	int (*render)(struct ls_finding *f);
 	void (*forget)(struct ls_finding *f);
-	/* A finding was opened or changed; `finding` is its JSON (borrowed reference); `event` is "opened", "updated", "cleared" or "reopened"; updates of the
-	   numbers alone come at most once per LS_FINDING_UPDATE_STEPS steps. NULL: not wanted. */
+	/* A finding was opened or changed; `finding` is its JSON (borrowed reference); `event` is "opened", "updated", "cleared" or "reopened"; updates
+	 * of the numbers alone come after LS_FINDING_UPDATE_STEPS steps or LS_FINDING_UPDATE_US, whichever is first. NULL: not wanted. */
 	void (*finding)(void *arg, const char *id, const char *event, int64_t t_us,
 		struct json_t *finding);
 	/* A job was seen standing still; at most every 10 s a job. NULL: not wanted. */
@@ -97,8 +97,7 @@ void ls_engine_patience(struct ls_engine *e, double patience_s);
  * for longest are given away, those of workers by ls_engine_advance; -LS_ELIMIT when all
  * are busy, and for more than LS_HOST_WORKERS_MAX of one host. -LS_ESTALE for an attempt
  * that is over; -LS_EBUSY for one begun by who owns (host and user) no worker of the
- * present attempt while that reports, or if further than LS_ATTEMPT_JUMP_MAX, fewer of
- * them than others (counted: foreign_attempt); -LS_ERANGE for impossible names or numbers.
+ * present attempt while that reports, or if further than LS_ATTEMPT_JUMP_MAX, no more of them than others (counted: foreign_attempt); -LS_ERANGE for impossible names or numbers.
  */
 int ls_engine_worker(struct ls_engine *e, const struct ls_worker_info *info,
 	int64_t now_us, uint32_t *ret_worker) LS_MUSTCHECK;
@@ -123,8 +122,7 @@ bool ls_engine_has_worker(const struct ls_engine *e, uint32_t worker);
 int ls_engine_record(struct ls_engine *e, uint32_t worker, const struct ls_record *r,
 	int64_t now_us) LS_MUSTCHECK;
 
-/* Records of a worker that are lost: it is not expected in those steps, and never
- * counts as fast. */
+/* Counts lost records of a worker, for data quality. Judgement does not use the count. */
 void ls_engine_gap(struct ls_engine *e, uint32_t worker, uint64_t count);
 
 /*

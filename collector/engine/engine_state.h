@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_state - the engine's memory: changed by its own parts alone, read by answer/view and ingest/attention.
+ * engine_state - the engine's memory: changed by its own parts alone, read by answer/view, answer/finding_json and ingest/attention.
  *
  * Owner:   the engine's thread.
  * Units:   microseconds since the epoch; seconds in cells and residuals.
@@ -102,7 +102,7 @@ struct ls_live_row {
 
 /* A standstill of a job. */
 struct ls_hang {
-	/* told, and steps have not been whole for a while since */
+	/* reported; off LS_DETECT_CLEAR_STEPS steps later */
 	bool on;
 	uint64_t step;
 	double lost_s; /* told so far */
@@ -218,7 +218,7 @@ ls_engine_restarted(const struct ls_engine *e, int64_t now_us, int32_t seconds)
 		now_us - e->restored_us < LS_ENGINE_US(seconds);
 }
 
-/* Of a table: when its workers begin a step is assumed. */
+/* From a table without times: step begins are assumed. */
 static inline bool
 ls_job_is_assumed(const struct ls_engine *e, const struct ls_job *j)
 {
@@ -290,13 +290,18 @@ ls_job_relearn(struct ls_job *j)
 		ls_scales_fini(&g->scales);
 }
 
+/* Has the worker of a slot a record in the row? */
+static inline bool
+ls_row_has(const struct ls_row *row, size_t slot)
+{
+	return slot < row->cell_count && row->cells[slot].present;
+}
+
 /* Cell of a slot in a row; NULL if the worker has no record there. */
 static inline const struct ls_cell *
 ls_row_cell(const struct ls_live_row *r, size_t slot)
 {
-	return slot < r->row.cell_count && r->row.cells[slot].present
-		? &r->row.cells[slot]
-		: NULL;
+	return ls_row_has(&r->row, slot) ? &r->row.cells[slot] : NULL;
 }
 
 /* The number under which views show a row: of a window, the Unix second at which it
@@ -321,7 +326,7 @@ struct ls_engine_worker *ls_engine_find_worker(const struct ls_engine *e,
 int ls_engine_host(struct ls_engine *e, const char *name, int64_t now_us,
 	uint32_t *ret_host) LS_MUSTCHECK;
 
-/* Another process has the place of a worker that ended. */
+/* Another process has the place of a worker. */
 void ls_roster_revive(struct ls_engine *e, struct ls_job *j, struct ls_engine_worker *w,
 	int64_t now_us);
 
@@ -431,22 +436,21 @@ struct ls_engine_worker *ls_job_next_of_rank(const struct ls_engine *e,
 bool ls_worker_same_owner(const struct ls_worker_info *a,
 	const struct ls_worker_info *b);
 
-/* The groups of a way that has names (enum ls_group_way); NULL: it has none, or parts nothing. */
+/* The groups of racks, of input shards, or of slices if there are several; NULL for other ways. */
 const struct ls_job_groups *ls_job_groups_of(const struct ls_job *j, unsigned way);
 
 /* The number of a worker's group; LS_GROUP_NO: it is in none. */
 uint32_t ls_job_group_of(const struct ls_engine *e, const struct ls_job *j,
 	unsigned way, size_t slot);
 
-/* Is what is found of worker `slot` told of a group that `other` is in, too? */
+/* Is the finding of worker `slot` about a group that has `other` in it? */
 bool ls_job_same_group(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	size_t other);
 
 /* Frees what a job holds, but not the places of its workers. */
 void ls_job_fini(struct ls_job *j);
 
-/* Judges a row that was just taken out of j->steps and keeps it; then opens, updates
- * and clears. */
+/* Keeps a row that was just taken out of j->steps; judges it if it can be; then opens, updates and clears. */
 void ls_judge_row(struct ls_engine *e, struct ls_job *j, struct ls_row *row,
 	uint32_t expected, int64_t now_us);
 
@@ -463,7 +467,7 @@ ls_suspect_channels(const struct ls_job *j, struct ls_suspect s)
 	return s.net ? j->detect.net[s.at].channel : j->detect.worker[s.at].channel;
 }
 
-/* The worker of whom what is found of it is told; SIZE_MAX: what joins them. */
+/* The worker its evidence is about; SIZE_MAX: none (job, slice or link). */
 static inline size_t
 ls_suspect_slot(const struct ls_job *j, struct ls_suspect s)
 {

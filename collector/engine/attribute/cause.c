@@ -146,7 +146,7 @@ cause_add(struct ls_diagnosis *d, enum ls_cause cause, double coverage, double m
 	double confidence = fmin(cause_confidence(coverage), most);
 	size_t at = d->count;
 
-	if (isnan(coverage) || coverage < LS_FEW)
+	if (!(coverage >= LS_FEW))
 		return;
 	while (at > 0 && d->hypotheses[at - 1].confidence < confidence)
 		at--;
@@ -178,7 +178,7 @@ cause_is_usual(const struct ls_evidence *row, double coverage)
 	return coverage >= LS_FEW && row->robust_z < LS_SIGMAS; /* false for NaN */
 }
 
-/* More of something than the peers, and the time that takes at the peers' speed. */
+/* More of something than the peers: the share of the gap which that takes at the peers' speed. */
 static double
 cause_more(const struct cause_case *c, enum ls_signal signal)
 {
@@ -282,7 +282,7 @@ ls_cause_diagnose(struct ls_evidence *rows, size_t count, double gap_s,
 		left -= h->confidence;
 	}
 	at = d->count;
-	if (at > 0 && d->hypotheses[0].coverage < LS_EXPLAINS)
+	if (d->hypotheses[0].coverage < LS_EXPLAINS)
 		/* nothing explains enough: say so first */
 		for (; at > 0; at--)
 			d->hypotheses[at] = d->hypotheses[at - 1];

@@ -2,7 +2,7 @@
 /*
  * cause - why a worker is late: evidence rows in, hypotheses out.
  *
- * A cause is named only if it explains at least LS_EXPLAINS of the gap between
+ * A cause comes first only if it explains at least LS_EXPLAINS of the gap between
  * the worker and its peers; else the answer is "unexplained", with the rows that were
  * ruled out or not measured.
  *
@@ -100,7 +100,7 @@ struct ls_hypothesis {
 
 struct ls_diagnosis {
 	struct ls_hypothesis hypotheses[LS_HYPOTHESES_MAX];
-	size_t count; /* at least one */
+	size_t count; /* 0: not diagnosed (since a restart) */
 };
 
 /* It is this cause and no other; `unexplained` is certain. */

@@ -411,7 +411,7 @@ evidence_totals(const struct ls_engine *e, const struct evidence_window *w,
 	g->gap_s = evidence_gap(w, who, ch, &g->steady);
 	g->cost_s = who.net ? g->gap_s
 			    : fmax(evidence_cost(e, w, who, &g->cost_error_s), 0);
-	if (ch == &ls_suspect_channels(w->j, who)[LS_DETECT_STALLS] && !who.net)
+	if (!who.net && evidence_is_summed(w->j, who, ch))
 		evidence_rare(ch, g);
 	g->steps = rows;
 	g->ended = w->ended;
@@ -419,9 +419,8 @@ evidence_totals(const struct ls_engine *e, const struct evidence_window *w,
 }
 
 /*
- * Seconds a step of a second a second. Counters may know less time than the steps
- * looked at, and more or less of what comes and goes was in it: then by the gap that
- * was in their time.
+ * Seconds per step that a counter rate of 1 s/s stands for. If counters cover only some of the steps looked at, it is scaled: gap of all steps / gap
+ * of the covered ones.
  */
 static double
 evidence_counter_s(const struct ls_engine *e, const struct evidence_window *w,

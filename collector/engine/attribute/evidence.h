@@ -39,8 +39,7 @@ struct ls_gathered {
 	bool counters_ripe;
 };
 
-/* Gathers for a suspect over the episode of one of its channels (or of one made up for
- * a single step). */
+/* Gathers for a suspect over the episode of one of its channels (or of a made-up one). */
 void ls_evidence_gather(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_suspect who, const struct ls_detect_channel *ch, int64_t now_us,
 	struct ls_gathered *ret_gathered);
@@ -67,8 +66,7 @@ size_t ls_evidence_net_host(const struct ls_engine *e, const struct ls_job *j,
 bool ls_evidence_resends(const struct ls_engine *e, const struct ls_job *j,
 	struct ls_suspect who, const struct ls_detect_channel *ch, int64_t now_us);
 
-/* Did its process use CPU from then to then, at least half as much a second as in the
- * minute before? False: not known, too. */
+/* Between these times, was the CPU rate of its process at least half of that in the minute before? False if not known. */
 bool ls_evidence_ran(const struct ls_engine *e, const struct ls_job *j, size_t slot,
 	int64_t from_us, int64_t to_us);
 

@@ -13,7 +13,7 @@
  * Limits:  LS_WORKERS_MAX workers; memory for the count of each group of one way at a
  *          time.
  * Source:  design section 7 (scopes); "most": 60 % of the members, "few": 20 % of the
- *          others, at least three members: the issue's words.
+ *          others, at least three members (of a host two): the issue's words.
  */
 #ifndef LS_COLLECTOR_GROUP_H
 #define LS_COLLECTOR_GROUP_H

@@ -151,15 +151,17 @@ ls_finding_make_id(const struct ls_finding *f, unsigned more,
 	return 0;
 }
 
-/* The newest episode, which is over. */
-static struct ls_finding_episode
-finding_episode(const struct ls_finding *f)
+struct ls_finding_episode
+ls_finding_newest_episode(const struct ls_finding *f)
 {
+	double cost = f->chip_hours - f->since_chip_hours;
+
 	return (struct ls_finding_episode){ .from_step = f->since_step,
 		.to_step = f->last_step,
 		.from_us = f->since_us,
 		.to_us = f->cleared_us,
-		.chip_hours = ls_finding_episode_cost(f) };
+		.chip_hours = f->chip_hours > 0 ? ls_text_round(cost, LS_FINDING_DIGITS)
+						: NAN };
 }
 
 /* Takes the two oldest episodes as one, from the begin of the one to the end of the other: their costs still add up. */
@@ -179,14 +181,6 @@ finding_join_oldest(struct ls_finding *f)
 	memmove(f->episode, f->episode + 1, f->episodes * sizeof(*f->episode));
 }
 
-double
-ls_finding_episode_cost(const struct ls_finding *f)
-{
-	return f->chip_hours > 0
-		? ls_text_round(f->chip_hours - f->since_chip_hours, LS_FINDING_DIGITS)
-		: NAN;
-}
-
 int
 ls_finding_end_episode(struct ls_finding *f)
 {
@@ -194,7 +188,7 @@ ls_finding_end_episode(struct ls_finding *f)
 		f->episode = calloc(LS_FINDING_EPISODES_MAX, sizeof(*f->episode));
 	if (f->episode == NULL)
 		return -ENOMEM;
-	f->episode[f->episodes++] = finding_episode(f);
+	f->episode[f->episodes++] = ls_finding_newest_episode(f);
 	if (f->episodes == LS_FINDING_EPISODES_MAX)
 		finding_join_oldest(f);
 	return 0;

@@ -65,7 +65,7 @@ enum ls_finding_reason { LS_FINDING_REASONS(LS_FINDING_ID_) LS_REASON_COUNT };
 enum ls_severity { LS_SEVERITIES(LS_FINDING_ID_) LS_SEVERITY_COUNT };
 #undef LS_FINDING_ID_
 
-/* A time in which it was open, from its onset (step, us) on; of the newest one, which may not be over, the finding has its own. */
+/* A period in which the finding was open, from its onset on. The newest one is not in this list: fields of the finding hold it. */
 struct ls_finding_episode {
 	uint64_t from_step, to_step;
 	int64_t from_us, to_us;
@@ -118,7 +118,7 @@ struct ls_finding {
 	uint32_t episodes;
 	/* told before a restart: what was until then is in it */
 	int64_t known_us;
-	bool born; /* there from the first judged step */
+	bool born; /* began while baselines were learned */
 	bool gradual; /* it came little by little */
 	double slope_s; /* of a job: so much longer each step, while it climbs */
 	/* single steps that stall: most of its steps are as usual */
@@ -210,8 +210,8 @@ enum ls_severity ls_finding_severity(double slowdown);
 /* The newest episode ends, as it stands: what comes after is another. -ENOMEM. */
 int ls_finding_end_episode(struct ls_finding *f) LS_MUSTCHECK;
 
-/* What the newest episode has cost until now, in chip-hours, as it is told: rounded; NaN: nothing. */
-double ls_finding_episode_cost(const struct ls_finding *f);
+/* The newest episode, as it stands. */
+struct ls_finding_episode ls_finding_newest_episode(const struct ls_finding *f);
 
 /* Drops the members, the episodes and what was said. */
 void ls_finding_fini(struct ls_finding *f);

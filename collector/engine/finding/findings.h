@@ -5,7 +5,7 @@
  *
  * Owner:   the engine; parts that judge call it.
  * Units:   microseconds since the epoch; seconds for what a step takes and costs.
- * Errors:  none; what has no room is counted (findings_refused, findings_dropped).
+ * Errors:  -ENOMEM, -LS_ELIMIT, -LS_EDUPLICATE; findings without room are counted (findings_refused, findings_dropped).
  * Limits:  LS_FINDINGS_MAX; of more, the one cleared first is forgotten.
  * Source:  design section 7: ids, occurrences, reopening within 24 h.
  */
@@ -50,8 +50,7 @@ struct ls_finding *ls_findings_claim(struct ls_engine *e,
 	const struct ls_finding *subject, uint64_t step, int64_t t_us,
 	uint32_t uncertainty_steps, int64_t now_us);
 
-/* A step comes although another was due (ls_job_due): those between have no record and cost nothing, whether it is open,
- * or before that. */
+/* `step` came where `due` was expected (ls_job_due): the steps between have no record and cost nothing, also before the finding opens. */
 void ls_findings_skip(struct ls_finding *f, uint64_t due, uint64_t step);
 
 /* Its episode begins with this step, which is known within so many; the next cost counts from there. */

@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keeps a judged row; the oldest one makes room. */
+/* Keeps a closed row; the oldest one makes room. */
 static void
 judge_keep(struct ls_job *j, struct ls_live_row *kept)
 {
@@ -218,9 +218,7 @@ static void
 judge_open(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	enum ls_detect_kind kind, uint64_t step, int64_t now_us)
 {
-	struct ls_detect_channel *ch = who.net
-		? &j->detect.net[who.at].channel[kind]
-		: &j->detect.worker[who.at].channel[kind];
+	const struct ls_detect_channel *ch = &ls_suspect_channels(j, who)[kind];
 	struct ls_finding subject = judge_subject(e, j, who);
 	struct ls_finding *f = ls_findings_last(e, &subject);
 	bool fresh = f == NULL || !ls_finding_is_open(f) || ls_finding_waits(f);
@@ -272,8 +270,7 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 		ls_arbiter_is_of_earlier(j, who, f, kind) ||
 		ls_arbiter_is_of_net(j, who))
 		return;
-	/* On its way out: nothing new is there to see. Of a net, what is healthy would
-	 * dilute what was summed. */
+	/* It is ending, so there is nothing new. For a net, healthy steps would dilute the sums. */
 	if (kind != LS_DETECT_STALLS ? ch->c < (who.net ? LS_DETECT_FINDING
 							: LS_HALF * LS_DETECT_FINDING)
 				     : ch->ep.last_step != step)
@@ -286,8 +283,7 @@ judge_update(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	ls_findings_tell(e, f, now_us);
 }
 
-/* What is found of a worker is told of its group, or what a net is found for of
- * somebody else, from now on. */
+/* From now on the finding is about the group of a worker, or about another subject of a net: opens that. */
 static void
 judge_reopen(struct ls_engine *e, struct ls_job *j, struct ls_suspect who,
 	uint64_t step, int64_t now_us)

@@ -7,8 +7,8 @@
  *     of workers   what joins them (a slice, rack, shard, host, stage) > the host that a net's
  *                  counters name > the worker, by the first of its channels in the order of enum
  *                  ls_detect_kind > its period
- *     of the job   a worker or group that is found > all wait for a collective > all steps take
- *                  longer (a standstill, too, before the next) > somebody else each time (rotation)
+ *     of the job   a worker or group that is found > all wait for a collective > somebody else each
+ *                  time (rotation; not during a standstill) > all steps take longer
  *
  * Standstills and contradictions of identity are findings of their own, beside all others. A finding
  * stays open while any claim holds it, whichever opened it.

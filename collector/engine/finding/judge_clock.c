@@ -46,11 +46,10 @@ judge_clock_is_bad(const struct ls_engine *e, const struct ls_job *j, size_t slo
 bool
 ls_judge_clocks_ok(const struct ls_engine *e, const struct ls_job *j)
 {
-	size_t i = 0;
-
-	while (i < j->count && !judge_clock_is_bad(e, j, i))
-		i++;
-	return i == j->count;
+	LS_WORKERS (e, j, w)
+		if (judge_clock_is_bad(e, j, w->slot))
+			return false;
+	return true;
 }
 
 /* Times at which workers left the barrier: of all, or of those with good clocks. */
@@ -121,8 +120,7 @@ ls_judge_is_apart(const struct ls_engine *e, const struct ls_job *j,
 
 		if (isnan(one_s))
 			return false;
-		if (one_s > err_s)
-			err_s = one_s;
+		err_s = fmax(err_s, one_s);
 	}
 	return ls_blame_is_apart(row->cells, n, totals, err_s);
 }

@@ -31,8 +31,8 @@ ls_judge_group_excess(const struct ls_job *j, size_t slot)
 					  j->detect.step_s);
 }
 
-/* By which way the worker is one of a late group; NONE. excess_s: of each worker. Workers whose slowness is
- * told of another group count as well. Uses scratch of the job's room. */
+/* The way in which the worker is in a late group, or NONE. excess_s: of each worker; 0 if the finding of another group has it. Uses scratch of the
+ * job's room. */
 static enum ls_group_way
 judge_group_test(const struct ls_engine *e, struct ls_job *j, size_t slot,
 	double (*excess_s)(const struct ls_job *j, size_t slot))

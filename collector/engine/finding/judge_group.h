@@ -29,8 +29,7 @@ void ls_judge_group_choose(struct ls_engine *e, struct ls_job *j, size_t slot,
 void ls_judge_group_scales(struct ls_job *j);
 
 /*
- * Of those that are told one by one, is the worst in a group by now? Its slot, of whose
- * group is to be told then; SIZE_MAX: none.
+ * Is the slowest worker with its own finding now one of a late group? Returns its slot: report its group; SIZE_MAX: no.
  */
 size_t ls_judge_regroup(struct ls_engine *e, struct ls_job *j, uint64_t step,
 	int64_t now_us);

@@ -26,8 +26,8 @@ judge_job_is_slow(const struct ls_job *j, const struct ls_live_row *row, size_t 
 }
 
 /*
- * If half of its workers are slow, or more, but not all: how many, and their hosts. Nobody knows who was fast before, but who they are.
- * Returns what share the slow ones are of the workers that are not found; 1 if it is not some of them.
+ * If at least half of the workers, but not all, are slow: fills in how many, and their hosts. Returns the share of slow workers among the workers
+ * without a finding; 1 if not so.
  */
 static double
 judge_job_slow_workers(const struct ls_engine *e, const struct ls_job *j,
@@ -64,16 +64,13 @@ judge_job_diagnose(const struct ls_pulse *p, bool whole, double share,
 	LS_EACH (const enum ls_phase, phase, judge_job_phases,
 		sizeof(judge_job_phases) / sizeof(judge_job_phases[0])) {
 		const struct ls_cause_phase *of = ls_cause_phase(*phase);
-		double more = p->since.now.v[LS_PULSE_PHASE + *phase] -
-			p->base.v[LS_PULSE_PHASE + *phase];
+		double now = p->since.now.v[LS_PULSE_PHASE + *phase],
+		       was = p->base.v[LS_PULSE_PHASE + *phase], more = now - was;
 		struct ls_evidence *row;
 
-		if (p->since.now.v[LS_PULSE_PHASE + *phase] <= 0 &&
-			p->base.v[LS_PULSE_PHASE + *phase] <= 0)
+		if (now <= 0 && was <= 0)
 			continue; /* nobody marks it */
-		row = ls_findings_row(f, of->metric, "s",
-			p->since.now.v[LS_PULSE_PHASE + *phase],
-			p->base.v[LS_PULSE_PHASE + *phase]);
+		row = ls_findings_row(f, of->metric, "s", now, was);
 		/* the least wait: the others also wait for their peers, not only for the collective */
 		if (*phase == LS_PHASE_SYNC_WAIT &&
 			!isnan(p->since.now.v[LS_PULSE_LEAST]))
@@ -153,7 +150,7 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 	}
 }
 
-/* The job's own finding of it, if it is open and can change. Waits for one worker after the other say more. */
+/* The job's open finding, if this file may change it. A rotation that is on says more, and keeps it. */
 static struct ls_finding *
 judge_job_finding(struct ls_engine *e, const struct ls_job *j,
 	const struct ls_finding *subject, int64_t now_us)
@@ -225,8 +222,8 @@ judge_job_joined(const struct ls_job *j)
 	LS_EACH (const struct ls_detect_net, net, j->detect.net, j->detect.net_count)
 		if (ls_detect_found(net->channel) != 0)
 			return true;
-	for (size_t k = 0; k < j->compare.count; k++)
-		if (j->compare.stage[k].channel.level == LS_LEVEL_FINDING)
+	LS_EACH (const struct ls_stage, stage, j->compare.stage, j->compare.count)
+		if (stage->channel.level == LS_LEVEL_FINDING)
 			return true;
 	return false;
 }

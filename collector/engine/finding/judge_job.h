@@ -6,8 +6,7 @@
  * Owner:   the engine.
  * Units:   seconds; microseconds since the epoch.
  * Errors:  none.
- * Limits:  one finding a job: what joins its workers, or a standstill, goes before; so
- *          does a culprit.
+ * Limits:  one finding a job: a collective, a stage, a rotation or a culprit goes before.
  * Source:  design section 7 (kind job_slow); pulse.h.
  */
 #ifndef LS_COLLECTOR_JUDGE_JOB_H

@@ -81,9 +81,9 @@ judge_life_share(const struct ls_engine *e, const struct ls_job *j,
 			LS_HALF * told_s);
 	ls_evidence_gather(e, j, (struct ls_suspect){ .at = w->slot },
 		&(struct ls_detect_channel){ 0 }, now_us, &g); /* the newest steps */
-	for (size_t i = 0; i < g.count; i++)
-		if (g.rows[i].signal == LS_SIGNAL_OWN)
-			share = (g.rows[i].subject - g.rows[i].p50 - usual_s) /
+	LS_EACH (const struct ls_evidence, row, g.rows, g.count)
+		if (row->signal == LS_SIGNAL_OWN)
+			share = (row->subject - row->p50 - usual_s) /
 				(told_s - usual_s);
 	return share;
 }
@@ -201,7 +201,7 @@ judge_life_skip(const struct ls_engine *e, const struct ls_job *j,
 		return;
 	if (!f->replica)
 		return ls_findings_skip(f, due, row->step);
-	if (w == NULL || w->slot >= row->cell_count || !row->cells[w->slot].present)
+	if (w == NULL || !ls_row_has(row, w->slot))
 		return;
 	own = row->cells[w->slot].own_step;
 	last = ls_replica_step(j, w->slot);

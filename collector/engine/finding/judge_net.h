@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_net - of whom the findings about what joins workers speak: of all of them, of a
- * slice, of one link, or of a host.
+ * judge_net - the subject of a finding about collectives: all workers, a slice, one link, or a host.
  *
  * Where a step is one program, its collectives inside, a worker's own work shows in no
  * mark: all come to the barrier at once and wait for most of the step. One that is kept

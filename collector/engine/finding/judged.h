@@ -2,9 +2,8 @@
 /*
  * judged - how many workers of a job are judged, of those expected.
  *
- * A worker is judged if its records are among the newest steps that were judged, and those
- * are not older than LS_COUNTERS_S seconds or LS_LOOK median steps. A checkpoint, an
- * evaluation and a compilation may take longer; a job that ended keeps its last verdict.
+ * A worker is judged if its newest step is at most LS_LOOK before the newest kept one (a replica: if it ended at most
+ * ls_judged_limit_s ago). Whether the whole job stands still is tested in answer/view_quality; a job that ended keeps its last verdict.
  * A single worker without a launcher is whole.
  *
  * Owner:   the engine's thread. Pure.

@@ -41,7 +41,7 @@ int ls_counters_put(struct ls_counters *c, int64_t t_us, size_t count,
 double ls_counters_rate(const struct ls_counters *c, unsigned metric, int64_t from_us,
 	int64_t to_us, int64_t min_us);
 
-/* Newest value at or before to_us; NaN: not measured. */
+/* Value in the newest sample at or before to_us; NaN: none in it. */
 double ls_counters_last(const struct ls_counters *c, unsigned metric, int64_t to_us);
 
 #endif

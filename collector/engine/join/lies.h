@@ -3,8 +3,7 @@
  * lies - hosts that say what cannot be: counted by reason (lies.def), and named in the
  * data quality of their jobs.
  *
- * Nothing of it is judged, so nobody is blamed for it and nobody by it; but who says
- * one thing that cannot be may say others that could, and people should know.
+ * Impossible data is not judged, so it blames nobody. But its host may also send data that is wrong yet possible, so people should know.
  *
  * Owner:   the engine.
  * Units:   counts since the engine began; they are not stored.

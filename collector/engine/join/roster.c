@@ -300,9 +300,8 @@ roster_stage(struct ls_job_groups *g, uint32_t slot, const char *role)
 	return roster_group(g, slot, name);
 }
 
-/* Whose place a worker of this rank takes: its own; else that of one on another host that
- * ended; else NULL. One that is silent keeps its place: its host may come back. While
- * a worker reports, another user's on the same host is another. */
+/* The place for a worker of this rank: its own; else that of an ended worker of this rank; else NULL. A silent worker keeps its place: its host may
+ * return. Beside a reporting worker, another user on its host is another worker. */
 static struct ls_engine_worker *
 roster_find(const struct ls_engine *e, const struct ls_job *j,
 	const struct ls_worker_info *who)
@@ -487,8 +486,7 @@ roster_info_ok(const struct ls_worker_info *i)
 		i->world <= (int32_t)LS_WORKERS_MAX;
 }
 
-/* May the owner of a worker end the present attempt? Not against those who report. All
- * are looked at once a second at most. */
+/* May the owner of a worker end the present attempt? Not against those who report. After a refusal they are looked at again 2 s later. */
 static bool
 roster_may_end(const struct ls_engine *e, struct ls_job *j,
 	const struct ls_worker_info *info, bool far, int64_t now_us)
@@ -535,8 +533,8 @@ roster_lose(struct ls_job *j, const struct ls_worker_info *info, int32_t attempt
 	j->lost[at].who.attempt = attempt; /* -1 is decided here */
 }
 
-/* Makes the attempt of a worker the present one; -1: a rank that ended and comes back
- * begins the next. A record of one far below shows that the present one is none. */
+/* Makes the attempt of a worker the present one; -1: the next one, if its rank had ended. A record of a number far below shows that the present
+ * number is wrong. */
 static int
 roster_attempt(struct ls_engine *e, struct ls_job *j, const struct ls_worker_info *info,
 	bool record, int64_t now_us)

@@ -56,7 +56,7 @@ ls_window_at(int64_t t_us, unsigned width_log2)
 struct ls_row {
 	uint64_t step;
 	int64_t first_seen_us; /* `now` of its first record */
-	int64_t begin_us; /* earliest begin */
+	int64_t begin_us; /* earliest begin; once judged, the median */
 	int64_t end_us; /* latest end */
 	uint32_t reported;
 	size_t cell_count; /* room in cells */
