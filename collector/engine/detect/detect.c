@@ -87,13 +87,11 @@ detect_worst(struct ls_detect *d, size_t slot, struct ls_stats_best worst[2])
 {
 	const struct ls_detect_channel *ch =
 		&d->worker[slot].channel[LS_DETECT_CHRONIC];
-	double mean_s;
 
 	d->near[slot] = (float)ls_detect_nearness(&d->worker[slot]);
 	if (ch->level == LS_LEVEL_QUIET || ch->ep.steps == 0)
 		return;
-	mean_s = ch->ep.excess_s / (double)ch->ep.steps;
-	ls_stats_best(worst, mean_s, slot);
+	ls_stats_best(worst, ch->ep.excess_s / (double)ch->ep.steps, slot);
 }
 
 /* Does something besides the residual itself say that this worker holds the others up?
@@ -113,13 +111,6 @@ detect_evidence(const struct ls_detect *d, size_t slot, const struct ls_episode 
 	 * residual itself). */
 	best = fmax(grown, fmin(ep->own_s, ep->wait_s) / n);
 	return best >= LS_SHARED * ep->excess_s / n;
-}
-
-/* So many steps are "of late": no longer than whom scales names must be slow. */
-static double
-detect_late_steps(const struct ls_detect *d)
-{
-	return fmin(LS_BLOCK, fmax(LS_SCALES_PATIENCE_S / d->step_s, 1));
 }
 
 /* Follows for how many steps up to this one the excess was steady; runs that scatter
@@ -142,9 +133,8 @@ detect_steady(struct ls_detect_worker *w, double excess_s)
 }
 
 /*
- * Is it slower than its peers vary, for long enough, and still so? If nobody is asked who is, what
- * counts is how old its excess is on average (of an even shift half its length): noise, or very
- * little, may have begun the episode long before. Steps may be long: a minute is no passing load.
+ * Is it named by scales, slow for long enough, and still slow? If scales is not asked, the mean age of its excess counts, too (of an even shift: half
+ * its length), for noise may have begun the episode long before. Where steps are long and scales names it, a minute is enough.
  */
 static bool
 detect_is_slow(const struct ls_detect *d, size_t slot)
@@ -169,9 +159,8 @@ detect_is_slow(const struct ls_detect *d, size_t slot)
 		w->recent_s >= left * d->step_s && ratio >= fmin(left, LS_LEAST);
 }
 
-/* Since when was it slow? The CUSUM knows to the step, but noise or very little may have begun it long
- * before, and of what came little by little it sees the end: it must agree with the windows of
- * scales. */
+/* Since when was it slow? The CUSUM knows it to the step, but noise may have begun the episode long before, and of a drift it sees only the end. So
+ * it must agree with the windows of scales. */
 static void
 detect_began(const struct ls_detect *d, size_t slot, struct ls_episode *ep)
 {
@@ -306,7 +295,9 @@ detect_shifts(struct ls_detect *d, size_t slot, const struct ls_blame *r,
 	if (had)
 		d->scratch[(*changes)++] = fabs(x - w->last_x);
 	w->last_x = x;
-	w->recent_s += (excess_s - w->recent_s) / detect_late_steps(d);
+	/* over a block, but no longer than a worker that scales names must be slow */
+	w->recent_s += (excess_s - w->recent_s) /
+		fmin(LS_BLOCK, fmax(LS_SCALES_PATIENCE_S / d->step_s, 1));
 	sigma = fmax(w->sigma, d->spread) * before->inflation;
 	if (said) /* half of a shift that is known */
 		allowance = fmin(allowance,
@@ -476,11 +467,10 @@ ls_detect_costs(const struct ls_detect *d, const struct ls_row *row,
 	if (last[1].at == SIZE_MAX)
 		return;
 	totals->costs = last[0].at;
-	/* Nothing is found of the last itself: it alone is looked at. */
-	totals->costs_s = last[0].v -
-		(healthy < last[0].v && healthy > -INFINITY ? healthy : last[1].v);
-	/* of all, the last alone is left out */
-	healthy = healthy > -INFINITY ? healthy : last[1].v;
+	if (!(healthy > -INFINITY)) /* all are found: only the last is left out */
+		healthy = last[1].v;
+	/* if the last is not found, it costs until the next one */
+	totals->costs_s = last[0].v - (healthy < last[0].v ? healthy : last[1].v);
 	totals->found_s = last[0].v - healthy;
 	/* fewer than half are judged by the others */
 	others = 2 * slow < all ? quiet : fmax(quiet, suspect[known ? 0 : 1].v);

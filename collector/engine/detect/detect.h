@@ -38,7 +38,7 @@
  * Source:  e-detectors and CUSUM with average run length >= e^h: Shin, Ramdas, Rinaldo
  *          (2022); constants measured on thirteen recorded runs of real jobs, each
  *          begun at five different steps: clean stretches reach C = 22 (faint: 14),
- *          findings are made at 28 (tests/system/replay_runs.sh holds them).
+ *          findings are made at 28 (tests/system/smoke/replay_runs.sh).
  */
 #ifndef LS_COLLECTOR_DETECT_H
 #define LS_COLLECTOR_DETECT_H
@@ -104,7 +104,7 @@ struct ls_episode {
 struct ls_detect_channel {
 	double c; /* the statistic, nats */
 	enum ls_detect_level level;
-	uint32_t calm; /* steps below CLEAR while a finding is open */
+	uint32_t calm; /* finding: steps below CLEAR or since a stall */
 	struct ls_episode ep;
 };
 
@@ -121,18 +121,18 @@ struct ls_detect_warm {
 };
 
 struct ls_detect_worker {
-	uint32_t warm; /* steps learned so far, up to LS_DETECT_WARM */
+	uint32_t warm; /* steps learned so far; LS_DETECT_WARM: enough */
 	/* steps learned after these, up to LS_DETECT_ADAPT in all */
 	uint32_t learned;
 	/* until its baselines are known: later steps need not walk over it */
 	struct ls_detect_warm *learning;
 	/* baselines; base_s of the residual in use */
 	double base_s, base_own_s, base_wait_s;
-	double first_own_s; /* base_own_s, as it was first */
-	double shift_s; /* of base_s, while something is found of others */
+	double first_own_s; /* base_own_s, fixed at LS_DETECT_ADAPT */
+	double shift_s; /* of base_s, while anything is found */
 	double sigma; /* noise of the residual, ratio to the step time */
 	double recent_s; /* mean excess over the latest steps */
-	/* residual of the step before beyond its baseline, likewise */
+	/* excess in the step before, as a ratio to the step time */
 	double last_x;
 	bool has_last_x;
 	/* channels that were findings before the step, and are: a bit each */
@@ -142,7 +142,7 @@ struct ls_detect_worker {
 	bool fresh; /* its baselines were learned in this step */
 	bool said; /* scales names it, */
 	bool followed; /* and its baselines had most of it */
-	uint64_t first_step; /* judged */
+	uint64_t first_step; /* judged; that of the job if it began with it */
 	double block_sum;
 	uint32_t block_n;
 	/* latest steps of the chronic episode that were steady: alike, */
@@ -222,7 +222,7 @@ struct ls_detect {
 	const struct ls_scales
 		*scales; /* NULL: not known who is slower than its peers vary */
 	bool asked; /* only who is named by that is found */
-	uint64_t first_step; /* judged */
+	uint64_t first_step; /* the last one that was skipped */
 };
 
 /* Frees what the detector holds; it can be used again from zero. */
@@ -238,9 +238,8 @@ int ls_detect_reserve_slices(struct ls_detect *d, size_t slices)
 	__attribute__((warn_unused_result));
 
 /*
- * Is it one link that makes collectives of net `at` take longer (0: of the job; else of
- * slice at - 1; slice_of[] by slot)? Whose worker waits to send as much longer, and
- * nobody else of them does: its slot and the peer's rank.
+ * Does one link make collectives of net `at` longer (0: the job; else slice at - 1; slice_of[] by slot)? One worker's waits for one peer grew by
+ * LS_SHARED of it, others' by at most half as much: its slot and the peer's rank.
  */
 bool ls_detect_link(const struct ls_detect *d, size_t at, const uint32_t *slice_of,
 	size_t *ret_slot, uint32_t *ret_rank);
@@ -267,8 +266,8 @@ void ls_detect_costs(const struct ls_detect *d, const struct ls_row *row,
 
 /*
  * How near a worker is to a finding: of the C that makes one (of stalls: in a job of
- * few workers), in the channel that is nearest. 0 = quiet in all; 1 = found, or it
- * wants only time.
+ * few workers), in the channel that is nearest. 0 = quiet in all; 1 = found, or C
+ * is enough.
  */
 double ls_detect_nearness(const struct ls_detect_worker *w);
 

@@ -114,7 +114,7 @@ detect_is_born_slow(const struct ls_detect *d, const struct ls_detect_worker *w,
 	double ratio)
 {
 	return w->warm == LS_DETECT_WARM && w->base_own_s > ratio * d->step_s &&
-		w->base_wait_s > fmin(LS_LARGE, ratio) * d->step_s;
+		w->base_wait_s > ratio * d->step_s;
 }
 
 /* What is the worker's own work is no part of its baselines. */

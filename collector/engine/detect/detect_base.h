@@ -35,8 +35,7 @@ bool ls_detect_base_warm(struct ls_detect *d, struct ls_detect_worker *w,
 void ls_detect_base_learn(struct ls_detect *d, struct ls_detect_worker *w,
 	const struct ls_blame *r, double residual_s, double x, bool calm);
 
-/* What its own work has added to the worker's baselines above what is usual (born: of its peers) is
- * none of them. What was taken out. */
+/* Takes out of the baselines what own work has added above usual_s: since first_own_s; born: above the peers. Returns it. */
 double ls_detect_base_reset(struct ls_detect_worker *w, bool born, double usual_s);
 
 /* Long-run noise over that of one step: 1 for white noise, more where loads wander. */

@@ -19,13 +19,11 @@
 void ls_detect_set_level(struct ls_detect *d, struct ls_detect_channel *ch,
 	enum ls_detect_level to);
 
-/* Adds to the statistic, and the step's excess to the episode, which begins when C leaves 0
- * and ends there. */
+/* Adds to the statistic, and the step's excess to the episode, from when C leaves 0 until it is 0 (a finding: is over). */
 void ls_detect_accumulate(struct ls_detect *d, struct ls_detect_channel *ch, double add,
 	double cap, double excess_s, uint64_t step, int64_t t_us);
 
-/* Suspect, and the way back from suspect and finding, alike for all channels. True: it is
- * suspect. */
+/* Makes a channel suspect or quiet, and ends its finding (of stalls: ls_detect_stall). True: it is suspect. */
 bool ls_detect_relax(struct ls_detect *d, struct ls_detect_channel *ch, double suspect,
 	uint32_t calm_steps);
 

@@ -194,8 +194,8 @@ hang_told(struct ls_engine *e, const struct ls_job *j, uint64_t step,
 	return told;
 }
 
-/* Opens the finding or brings it up to date; its evidence and diagnosis are filled in
- * by the caller's. One standstill is one finding: about whom it names first, but a worker rather than the job. */
+/* Opens the finding or brings it up to date; evidence and diagnosis come from `subject`. One standstill is one finding, about its first subject; a
+ * worker replaces the job. */
 static void
 hang_tell(struct ls_engine *e, struct ls_job *j, const struct ls_finding *subject,
 	uint64_t step, int64_t since_us, double lost_s, int64_t now_us)
@@ -257,8 +257,7 @@ ls_hang_look(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	double limit_s = j->gone > 0 ? LS_SILENT_S : hang_limit_s(j);
 
 	/*
-	 * Steps close: not looked at worker by worker. Nor in the moment of a closing:
-	 * of events of one time replay takes the standstill first.
+	 * While steps close, no worker is looked at. Nor at the moment of a closing: of events at one time, replay takes the standstill first.
 	 */
 	if (j->manual || now_us == j->closed_us || j->count == 0 ||
 		now_us < j->hang.look_us + LS_ENGINE_US(LS_SILENT_S) ||
@@ -277,13 +276,6 @@ ls_hang_look(struct ls_engine *e, struct ls_job *j, int64_t now_us)
 	ls_hang_take(e, j, &seen);
 }
 
-/* Its own work, without what is known to take long. */
-static double
-hang_own(const struct ls_cell *c)
-{
-	return (double)c->own_s - ls_steps_phases_s(c, LS_PHASES_MASKED);
-}
-
 /* The one whose own work held the others up; SIZE_MAX: nobody, or (*ret_late > 1)
  * several. */
 static size_t
@@ -293,7 +285,9 @@ hang_row_culprit(const struct ls_live_row *r, size_t *ret_late)
 
 	*ret_late = 0;
 	LS_CELLS (&r->row, c)
-		if (hang_own(c) >= LS_HALF * r->totals.duration_s) {
+		/* own work without checkpoints, evaluations and compilations */
+		if ((double)c->own_s - ls_steps_phases_s(c, LS_PHASES_MASKED) >=
+			LS_HALF * r->totals.duration_s) {
 			slot = (size_t)(c - r->row.cells);
 			++*ret_late;
 		}
@@ -342,16 +336,17 @@ ls_hang_judge_row(struct ls_engine *e, struct ls_job *j, const struct ls_live_ro
 		&ch, now_us, &g);
 	memcpy(f.evidence, g.rows, sizeof(f.evidence));
 	f.evidence_count = g.count;
-	if (slot != SIZE_MAX)
-		ls_cause_diagnose(f.evidence, f.evidence_count, lost_s, g.counters_ripe,
-			false, &f.diagnosis);
-	if (slot == SIZE_MAX)
+	if (slot == SIZE_MAX) {
 		f.diagnosis = ls_cause_alone(
 			late > 1 ? LS_CAUSE_UNEXPLAINED : LS_CAUSE_COLLECTIVE_HANG, 1);
-	else if (f.diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED ||
-		(f.diagnosis.hypotheses[0].cause == LS_CAUSE_STOPPED &&
-			ls_evidence_ran(e, j, slot, r->row.begin_us, now_us)))
-		f.diagnosis = ls_cause_alone(LS_CAUSE_NOT_ENTERED, 1);
+	} else {
+		ls_cause_diagnose(f.evidence, f.evidence_count, lost_s, g.counters_ripe,
+			false, &f.diagnosis);
+		if (f.diagnosis.hypotheses[0].cause == LS_CAUSE_UNEXPLAINED ||
+			(f.diagnosis.hypotheses[0].cause == LS_CAUSE_STOPPED &&
+				ls_evidence_ran(e, j, slot, r->row.begin_us, now_us)))
+			f.diagnosis = ls_cause_alone(LS_CAUSE_NOT_ENTERED, 1);
+	}
 	hang_tell(e, j, &f, r->row.step, r->row.begin_us, lost_s, now_us);
 }
 

@@ -5,12 +5,12 @@
  * wait in holds the job up.
  *
  *   while it lasts   nobody has made a mark for max(10 median steps, 10 s), and most workers tell so;
- *                    for 10 s where all wait whose process did not crash
+ *                    for 10 s if a process crashed and all others wait
  *   afterwards       a step of 10 medians, and at least 2 s (a lossy link alone makes 1.7 s)
  *
- * Not a hang: what all do together (own work of most fills the step), checkpoints,
- * evaluations and compilations for 15 minutes, workers between two steps, the first
- * steps of an attempt.
+ * Not a hang: what most do (own work fills half of the step), checkpoints, evaluations
+ * and compilations (while one lasts: for 15 minutes), workers between two steps, the
+ * first steps of an attempt.
  *
  * What is seen of live slots is told to the sink, and stored: live slots are not, so
  * replay is given it.

@@ -9,8 +9,7 @@
  *     line  before, then before + size * (windows since then).
  *
  * The step is believed, unless what it leaves over is more than what the line leaves over by nine
- * times the variance of a window. Then a step, of whatever size, is called a line in 0.13 % of
- * cases: if the truth is a step, the difference of the two sums, over that variance, has the mean -d
+ * times the variance of a window. Then a step, of whatever size, is called a line in at most 0.13 % of cases: if the truth is a step, the difference of the two sums, over that variance, has the mean -d
  * and the variance 4 d; d grows with the size of the step. It exceeds c in at most P(normal >
  * sqrt(c)) of cases: at d = c.
  *
@@ -34,8 +33,7 @@ struct ls_onset {
 	bool known; /* there are enough windows, and they grew */
 	bool gradual; /* along a line */
 	double at; /* windows of the series before it began */
-	/* the least and the most of which the shape leaves over as little, but for nine
-	 * variances */
+	/* range of `at` in which the shape fits no worse than by nine variances */
 	double early, late;
 };
 

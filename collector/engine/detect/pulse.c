@@ -21,12 +21,6 @@ pulse_add(struct ls_pulse_means *to, const struct ls_pulse_means *v, double shar
 			to->v[k] += (v->v[k] - to->v[k]) * share;
 }
 
-static bool
-pulse_is_found(const struct ls_detect *d, size_t slot)
-{
-	return d->open > 0 && d->worker[slot].found != 0;
-}
-
 /* One more step of the block. */
 static void
 pulse_sum(struct ls_pulse *p, const struct ls_row *row,
@@ -49,7 +43,7 @@ pulse_sum(struct ls_pulse *p, const struct ls_row *row,
 	for (size_t i = 0; i < row->cell_count; i += stride) {
 		const struct ls_cell *c = &row->cells[i];
 
-		if (!c->present || pulse_is_found(d, i))
+		if (!c->present || (d->open > 0 && d->worker[i].found != 0))
 			continue;
 		p->phase_n++;
 		sum[LS_PULSE_WORK] += isnan(c->work) ? 0 : (double)c->work;

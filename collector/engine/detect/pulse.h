@@ -58,8 +58,7 @@ struct ls_pulse_block {
 struct ls_pulse_from {
 	uint64_t step, steps; /* steps: in `now`; 0 = none */
 	uint64_t named; /* so many of them since it was named; */
-	uint64_t
-		gone; /* so many, the newest, in which less than half is left without who is found */
+	uint64_t gone; /* newest steps in which found workers explain more than half */
 	int64_t t_us;
 	uint32_t uncertainty_steps; /* of `step` */
 	struct ls_pulse_means now, newest; /* newest: of the newest block */
@@ -83,7 +82,7 @@ struct ls_pulse {
 	struct ls_pulse_means base; /* before it became slow */
 	struct ls_pulse_from since;
 	bool on; /* slower as a whole */
-	bool explained; /* it is not any more, but for who is found */
+	bool explained; /* it ended: found workers explain it */
 };
 
 /* Frees what it holds, and can be used again. */

@@ -154,22 +154,22 @@ reference_put_worker(const struct ls_job *j, const struct ls_engine_worker *w,
 	v[REFERENCE_NAMED] = j->scales.named[w->slot];
 }
 
-/* By key, the newest first. */
-static int
-reference_compare(const void *a, const void *b)
-{
-	const struct ls_reference *x = a, *y = b;
-
-	return x->key != y->key ? (x->key > y->key) - (x->key < y->key)
-				: (x->t_us < y->t_us) - (x->t_us > y->t_us);
-}
-
 static int
 reference_compare_key(const void *a, const void *b)
 {
 	const struct ls_reference *x = a, *y = b;
 
 	return (x->key > y->key) - (x->key < y->key);
+}
+
+/* By key, the newest first. */
+static int
+reference_compare(const void *a, const void *b)
+{
+	const struct ls_reference *x = a, *y = b;
+	int by_key = reference_compare_key(a, b);
+
+	return by_key != 0 ? by_key : (x->t_us < y->t_us) - (x->t_us > y->t_us);
 }
 
 static const struct ls_reference *
@@ -286,8 +286,7 @@ ls_engine_reference(const struct ls_engine *e, int64_t now_us, void **ret_bytes,
 	return 0;
 }
 
-/* Sorts them and drops what is older. Workers of one host in a role become one: what is usual of it is the most, and none of them is
- * named. */
+/* Sorts by key and keeps the newest of each. Workers of one host in a role become one entry: the greatest usual, and none is named. */
 static size_t
 reference_sort(struct ls_reference *r, size_t n)
 {

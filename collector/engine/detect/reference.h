@@ -23,12 +23,12 @@
 
 #define LS_REFERENCE_VALUES 13 /* of a job or a worker, in reference.def */
 
-/* Before the first step of a job, whether it is read back or comes after that: what was usual of it and of its workers.
- * If all steps of its attempt are read back, they teach more. */
+/* Before the first step of a job (read back, or new): loads what was usual of the job and its workers. Not if the steps begin with the attempt: then
+ * they teach more. */
 void ls_reference_job(const struct ls_engine *e, struct ls_job *j, uint64_t step);
 
-/* Steps are read back beyond those that were known when it was kept, up to this one, or no more are: who was
- * named then is named from here on. Their windows know more of the steps before. */
+/* Names the workers again that were named when it was kept, once `step` is newer than all steps known then (UINT64_MAX: no more are read back). Of
+ * earlier steps the windows know more. */
 void ls_reference_names(const struct ls_engine *e, struct ls_job *j, uint64_t step);
 
 /* The same of a worker that comes later, or of another host now, and what was usual of its host in an

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* twice as many events as gaps of long periods */
+/* between twice as many events as LS_RHYTHM_GAPS */
 #define RHYTHM_GAPS_MAX (2 * LS_RHYTHM_GAPS - 1)
 #define RHYTHM_JITTER_STEPS (1 + LS_HALF) /* one step, and rounding */
 
@@ -47,7 +47,7 @@ ls_rhythm_reset_worker(struct ls_rhythm *r, uint32_t slot)
 			ev->slot = UINT32_MAX;
 }
 
-/* Keeps an event, unless it goes on with one; false: it does, or there is no room. */
+/* Keeps an event; false: its worker had one within LS_APART_STEPS, or no memory. */
 static bool
 rhythm_keep(struct ls_rhythm *r, const struct ls_rhythm_event *ev)
 {
@@ -336,8 +336,7 @@ rhythm_rotating(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 	r->rotating = now;
 }
 
-/* Time passes: periods that had no event when one was due; rotation that has become
- * rare. */
+/* Time passes: ends periods without an event for 2.5 periods, and a rotation that has become rare. */
 static void
 rhythm_relax(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 {
@@ -375,8 +374,7 @@ ls_rhythm_step(struct ls_rhythm *r, const struct ls_rhythm_sample *s)
 		}
 	}
 	rhythm_relax(r, s);
-	/* The median, by steps to where it is: what is far from it counts no more than
-	 * what is near. */
+	/* A running median: each value moves it by 1 / LS_DETECT_WARM, however far off it is. */
 	if (!(r->usual_s > 0))
 		r->usual_s = fmax(excess, LS_NOTHING * s->step_s);
 	else

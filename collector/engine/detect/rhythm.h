@@ -3,14 +3,13 @@
  * rhythm - single steps that one worker alone holds up, and what order there is in
  * them.
  *
- *  periodic  the same worker at equal distances, in steps (the program counts) or in
- *  time (something outside does) rotating  another worker each time: pauses that hit
- *  anybody, such as garbage collection
+ *  periodic  one worker at equal distances, in steps (set by the program) or in time
+ *            (set from outside)
+ *  rotating  another worker each time, as with garbage collection
  *
- * Such a step is an event: the last worker comes so much after the next one as
- * LS_VISIBLE of a step and several times what is usual for the last one, and its
- * own work has it. Several in a row by one worker are one. Workers of whom something
- * else is found are told there.
+ * Such a step is an event: the last worker arrives after the next one by LS_VISIBLE of
+ * a step and LS_RARE times the usual, and half of that is its own work. Events of one
+ * worker within LS_APART_STEPS are one. A worker with another finding has no events.
  *
  * Owner:   one job of the engine. Pure.
  * Units:   seconds; microseconds since the epoch; steps.
@@ -81,8 +80,7 @@ struct ls_rhythm_sample {
 	struct ls_rhythm_event event; /* large: filled in here */
 	double step_s; /* median step */
 	size_t workers;
-	/* its own work has it, and nothing else is found of the worker, nor is it
-	 * benign */
+	/* half or more is own work (not checkpoint or eval); no detect.h finding */
 	bool own;
 };
 

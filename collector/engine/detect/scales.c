@@ -158,7 +158,7 @@ ls_scales_began(const struct ls_scales *s, size_t slot)
 
 	while (length > 1 && (s->named[slot] & 1u << length) == 0)
 		length--;
-	/* as long a time before it as it has lasted, in windows as short as are kept of that, or of all */
+	/* twice as long as it has lasted, in the shortest windows that are kept so long, or all are */
 	looked = 2 * (scales_lasted(s, length, slot) + 1);
 	while (length > least &&
 		(2 * looked < LS_SCALES_PAST ||
@@ -345,12 +345,12 @@ scales_look_at_role(struct ls_scales *s, unsigned length, const uint32_t *list,
 		if (row == LS_SCALES_ROWS ||
 			(s->members != NULL && !scales_is_most(s, length, row, slot)))
 			continue;
-		if (s->named[slot] == 0 &&
-			(row == LS_SCALES_NOW || row == LS_SCALES_SINCE))
-			bit |= LS_SCALES_BORN;
-		if (s->named[slot] == 0)
+		if (s->named[slot] == 0) {
+			if (row == LS_SCALES_NOW || row == LS_SCALES_SINCE)
+				bit |= LS_SCALES_BORN;
 			scales_begin(s, bit, slot, scales_excess(s, row, slot),
 				scales_usual(s, row, slot));
+		}
 		s->named[slot] |= (uint16_t)bit;
 		if (s->members != NULL)
 			scales_name_members(s, bit, row, slot);

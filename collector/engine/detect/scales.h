@@ -12,10 +12,10 @@
  * longer by itself.
  *
  * Datum: the median of four steps, of the worker's residual over the step time: one bad
- * step is no evidence. A unit is a mean of data, half of LS_SCALES_LEAST_S long at least; it is
- * chosen anew, and all is forgotten, if the step time has changed by more than half. Of a job of which four steps last for a minute, a
+ * step is no evidence. A unit is a mean of data, about half of LS_SCALES_LEAST_S long; it is chosen anew, and all is forgotten, if the step time
+ * halves or (not alone) doubles. Of a job of which four steps last for a minute, a
  * datum is one step, unless compilations made its first steps so long.
- * A window has 2, 4, ... 512 units; its past are LS_SCALES_PAST windows before it. Units are kept as the
+ * A window has 2, 4, ... 512 units; its past: LS_SCALES_PAST - 1 windows at most. Units are kept as the
  * windows of length 0.
  *
  *   change  the mean of the newest window, less the median of its past, against what its
@@ -26,8 +26,8 @@
  *           like a change, against what windows vary by. Its past must show half of it; what it is slower by
  *           than that, but for noise, is a change.
  *   since   the mean less what was usual of the host in earlier attempts of the job, against what
- *           the same of its peers varies by, and a prior of half a percent. Two earlier
- *           windows at least must show half of it, and so must its mean.
+ *           the same of its peers varies by, and a prior of half a percent. The median of two or more earlier windows must show half of it, and so
+ * must its mean.
  *   jump    the mean of the first half of the window less that of as long a time just before, against
  *           what such means of its peers differ from the ones before them, in the past and now:
  *           where work wanders for longer than that, it is far less than what windows vary by. The
@@ -49,7 +49,7 @@
  * Who was never named is compared with what it varied by itself, too, shrunk to that of its peers. Who is named,
  * or was in the windows that are kept, is nobody's peer: a slow rack hides no slow host.
  * A past window of a worker is compared with the median of the others, too, as the newest one is.
- * It stays named until the same test says that it is as before (scales_is_over).
+ * It stays named until the same test says that it is as before (ls_scales_is_over).
  * Groups of workers are compared in the same way (ls_scales_groups), and so is a whole job, with its own past (`alone`; pulse.h).
  * Three rules beside that:
  *   it lasts                every part of the window shows half of the excess;
@@ -92,8 +92,8 @@ enum ls_scales_row {
 	LS_SCALES_WINDOW = LS_SCALES_BETWEEN +
 		3, /* windows of each length, the first of which is a unit */
 	LS_SCALES_BEFORE = LS_SCALES_WINDOW + LS_SCALES_LENGTHS * LS_SCALES_PAST,
-	/* of each length: greatest excess, and jump, until a while ago, in the while before
-	 * the present one, and since then. A while: a window, LS_SCALES_PATIENCE_S at least. */
+	/* of each length: greatest excess, and jump, before the last whole period, in it, and since. A period: one window, LS_SCALES_PATIENCE_S at
+	 * least. */
 	LS_SCALES_SHOWN = LS_SCALES_BEFORE + LS_SCALES_LENGTHS,
 	/* when it was named: what it is slower by; what was usual of it; that, or what was usual
 	 * over the longest windows, the lower */

@@ -82,20 +82,19 @@ struct ls_scales_peers {
 	float crowd[2]; /* ls_scales_crowd: of levels, and since earlier attempts */
 };
 
-/* Is the newest window from before the worker was named, or from when it still was? */
+/* Do the newest `units` begin before the worker was last named, or cleared? */
 bool ls_scales_is_mixed(const struct ls_scales *s, uint64_t units, size_t slot);
 
 /* Does a worker count as a peer? Not if it is named, or was within the windows that are kept. */
 bool ls_scales_is_peer(const struct ls_scales *s, unsigned length, size_t slot,
 	size_t skip);
 
-/* Of a row over list[m] but skip, and who of this rack shows half as much; clipped at some spreads, of now or as given. Uses scratch. */
+/* Of a row over list[m], but not skip, nor those of `rack` that show half as much as skip; clipped at some spreads. Uses scratch. */
 struct ls_scales_middle ls_scales_middle(const struct ls_scales *s, unsigned length,
 	unsigned row, const uint32_t *list, size_t m, size_t skip, uint32_t rack,
 	double spread);
 
-/* The rack of a worker of list[m], whose workers are not compared with each other; UINT32_MAX: it is not known, or fewer than LS_PEERS are of
- * others. */
+/* The rack of a worker of list[m]; UINT32_MAX: it is not known, or fewer than LS_PEERS workers are of others. */
 uint32_t ls_scales_rack(const struct ls_scales *s, const uint32_t *list, size_t m,
 	size_t slot);
 
@@ -121,9 +120,9 @@ struct ls_scales_sums ls_scales_sums(const struct ls_scales *s, unsigned length,
 struct ls_scales_peers ls_scales_measure(struct ls_scales *s, unsigned length,
 	const uint32_t *list, size_t m, size_t skip);
 
-/* In what share of their past windows did workers of other groups than this show so much more than the others among
- * them? If there were few windows of this length, of shorter ones, which is more. Never 0: of what was not seen nobody
- * knows how rare it is. ret_alone: the share of those workers that vary each for itself. */
+/* In what share of their past windows were workers of other groups above the median of them all by `excess`? With few windows of this length: of a
+ * shorter length, where the share is greater. Never 0: how rare the unseen is, is not known. ret_alone: the share of those workers that vary
+ * independently. */
 double ls_scales_rate(const struct ls_scales *s, unsigned length, bool jump,
 	size_t slot, double excess, double *ret_alone);
 
@@ -159,8 +158,8 @@ unsigned ls_scales_test(const struct ls_scales *s, unsigned length,
 bool ls_scales_is_nearer(const struct ls_scales *s, unsigned length, size_t slot);
 
 /*
- * And is it as before: as far from what it was then as it takes to name one? Noise errs as seldom here. The longest
- * window, and half as long a time before it, need no more than to be nearer.
+ * And is it as before: is its drop since it was named as sure as a rise must be to name a worker? Of the longest window, and half as long a time
+ * before it, being nearer is enough.
  */
 bool ls_scales_is_over(const struct ls_scales *s, unsigned length, size_t slot,
 	const struct ls_scales_peers *p);

@@ -7,7 +7,7 @@
 
 /* Means over twice as many steps vary less, by 2 to this power. If each step varies for itself, the power is 1/2; if what
  * varies lasts, it is 0. A length that has too few windows to know uses the value between: 1/4. */
-#define SCALES_FALL (LS_HALF * LS_HALF)
+#define SCALES_FALL LS_QUARTER
 
 static void
 scales_add(struct ls_scales_sums *sums, double v)
@@ -17,8 +17,8 @@ scales_add(struct ls_scales_sums *sums, double v)
 	sums->fourth += v * v * v * v;
 }
 
-/* Degrees of freedom of a Student's t with the kurtosis of these numbers, of which n are free; a standard error of it
- * (of a Gaussian) is no tail. INFINITY: they have none. Of one unit alone nobody else says that there is none: it may be as much more. */
+/* Degrees of freedom of the Student's t with the kurtosis of these numbers (n of them free), less one standard error (a Gaussian's); INFINITY: no
+ * tail. For a job alone the error is added: no peers show that it has no tail. */
 static double
 scales_freedom(const struct ls_scales_sums *sums, bool alone)
 {
@@ -113,7 +113,7 @@ scales_varied(const struct ls_scales *s, unsigned length, size_t slot, bool jump
 static size_t
 scales_stride(size_t m)
 {
-	return m <= LS_SIXTEENTH ? 1 : (m + LS_SCALES_SAMPLE - 1) / LS_SCALES_SAMPLE;
+	return (m + LS_SCALES_SAMPLE - 1) / LS_SCALES_SAMPLE;
 }
 
 void

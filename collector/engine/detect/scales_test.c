@@ -91,10 +91,9 @@ ls_scales_crowd(const struct ls_scales *s, const uint32_t *list, size_t m, unsig
 	for (size_t k = 0; k < m; k++)
 		if (scales_is_built(s, list[k]) && !isnan(of[list[k]]))
 			s->scratch[n++] = (double)of[list[k]];
-	return (double)n < many || n < 2
-		? NAN
-		: (float)ls_stats_quantile(s->scratch, n,
-			  ((double)n - many) / (double)(n - 1));
+	return (double)n < many ? NAN
+				: (float)ls_stats_quantile(s->scratch, n,
+					  ((double)n - many) / (double)(n - 1));
 }
 
 /* Are so many others half as slow now that this is the structure of the job? One rack of which most are is not. */
@@ -233,8 +232,7 @@ scales_rises(const struct ls_scales *s, unsigned length, const uint32_t *list, s
  * Has a worker been slow in all of this attempt: is its level, or what this has grown by since earlier attempts, beyond
  * what its peers differ by for good, and beyond what windows vary by? The prior of the former counts as LS_PRIOR peers, so
  * a worker more is Student's t with as many degrees of freedom as there are peers and these. In work that wanders each look
- * is a new test of the latter, as of a change; while there are few windows, with LS_SCALES_TAILS
- * degrees of freedom at least.
+ * is a new test of the latter, as of a change; while there are few windows, with at least LS_SCALES_TAILS * apart degrees of freedom.
  */
 static bool
 scales_is_born(const struct ls_scales *s, unsigned length, const uint32_t *list,

@@ -94,7 +94,7 @@ stage_others(const struct ls_stages *s, const struct ls_stage *self)
 	return known == 0 ? NAN : ls_stats_median(ratio, known);
 }
 
-/* Are most of its workers late, or a few by much? */
+/* Are most of its workers late by half as much? */
 static bool
 stage_most(const struct ls_stage *st, const struct ls_cell *cells, size_t n,
 	double usual_s, double excess_s)

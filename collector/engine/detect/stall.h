@@ -2,8 +2,8 @@
 /*
  * stall - what stalls that come now and then cost a step.
  *
- * An episode of stalls begins with one and is looked at when the next one comes, so
- * that hits a step say too much: of four hits two are there by the way it is counted.
+ * An episode begins with a stall and is looked at when another comes, so hits / steps
+ * is too high: of four hits, two are there only by how episodes are cut.
  *
  * Owner:   pure functions.
  * Units:   seconds; steps.

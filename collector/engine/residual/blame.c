@@ -132,7 +132,7 @@ blame_step_totals(struct ls_blame_room *room, const struct ls_cell *cells, size_
 
 	*step = (struct ls_blame_step){ .net = { NAN, NAN, NAN },
 		.wait_min_s = NAN,
-		.wait_median_s = NAN,
+
 		.last = SIZE_MAX,
 		.second = SIZE_MAX,
 		.costs = SIZE_MAX };

@@ -49,7 +49,7 @@ struct ls_cell {
 		};
 	};
 	float first_s; /* in the first barrier */
-	float last_s; /* in the last one: exit_us - it is its entry */
+	float last_s; /* in the last one; entry: exit_us - last_s */
 	/* longest wait for a peer to take what is sent to it; NaN = not measured */
 	float send_s;
 	uint32_t send_rank; /* that peer */
@@ -102,10 +102,9 @@ struct ls_blame_step {
 	double gap_s;
 	/* filled by detection: whose lateness the step waits for; SIZE_MAX = not known */
 	size_t costs;
-	/* so long: until the next one of whom nothing is found */
+	/* s until the next one; if costs is found, until one that is not */
 	double costs_s;
-	/* it would be so much shorter without those who are found; and without whom their
-	 * peers judge, as well (ls_detect_costs): NaN = not known */
+	/* how much shorter it would be without found workers; and without named and suspected ones (see ls_detect_costs), NaN = not known */
 	double found_s, alone_s;
 	/* of each slice, while the step is judged; NULL later */
 	struct ls_blame_net *slice;
@@ -159,9 +158,8 @@ void ls_blame_judge(struct ls_blame_room *room, const struct ls_cell *cells, siz
 	struct ls_blame_step *ret_step);
 
 /*
- * Are at least half of those present LS_APART_STEPS away from when the step began
- * (its median), surely, as clocks are known to err_s? Then they are each in a step of
- * its own that has the same number, and no wait of one is about another.
+ * Do at least half of those present begin more than LS_APART_STEPS from the median begin, beyond the clock error err_s? Then each is in a step of its
+ * own that has the same number, and none waits for another.
  */
 bool ls_blame_is_apart(const struct ls_cell *cells, size_t n,
 	const struct ls_blame_step *step, double err_s);

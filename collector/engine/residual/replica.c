@@ -94,8 +94,7 @@ replica_row_is_apart(const struct ls_engine *e, struct ls_job *j,
 		end_us = c->begin_us + (int64_t)((double)c->duration_s * 1e6);
 		begun_us = c->begin_us > begun_us ? c->begin_us : begun_us;
 		ended_us = end_us < ended_us ? end_us : ended_us;
-		if (w->clock_err_s > err_s)
-			err_s = w->clock_err_s;
+		err_s = fmax(err_s, w->clock_err_s); /* NaN is not taken */
 	}
 	/* who has ended counts: replay does not know */
 	if (in < j->count && 2 * in <= j->count)

@@ -53,7 +53,7 @@ double ls_stats_median_without(const struct ls_stats_middle *m, double x);
 /* Median of |v - centre|; v is overwritten. */
 double ls_stats_mad(double *v, size_t n, double centre);
 
-/* The greatest of some values and the one next to it, and where they are. */
+/* A value and where it is: one of the two greatest of some. */
 struct ls_stats_best {
 	double v;
 	size_t at;
@@ -105,7 +105,7 @@ ls_stats_clip(double x, double limit)
 /* Upper tail of Student's t with so many degrees of freedom, at least 1. */
 double ls_stats_student(double t, unsigned freedom);
 
-/* The probability that of n things, of which each happens with this one, k or more do. */
+/* The probability that k or more of n things happen, each with probability `each`. */
 double ls_stats_binomial(unsigned n, unsigned k, double each);
 
 #endif
