@@ -26,8 +26,44 @@ judge_job_is_slow(const struct ls_job *j, const struct ls_live_row *row, size_t 
 }
 
 /*
- * If at least half of the workers, but not all, are slow: fills in how many, and their hosts. Returns the share of slow workers among the workers
- * without a finding; 1 if not so.
+ * If most workers are slow, the median that all are compared with is slow, and the others seem early. Marks the slow ones; returns how many. 0: what
+ * workers differ from their baselines by is not two clusters, each within a quarter of the growth of steps, and three quarters apart in all.
+ */
+static uint32_t
+judge_job_most(const struct ls_job *j, const struct ls_live_row *row, double grown_s,
+	uint32_t *slow)
+{
+	const struct ls_detect_worker *w = j->detect.worker;
+	double early = INFINITY, late = -INFINITY;
+	uint32_t n = 0;
+
+	LS_CELLS (&row->row, c) {
+		early = fmin(early, w[c - row->row.cells].recent_s);
+		late = fmax(late, w[c - row->row.cells].recent_s);
+	}
+	if (!(late - early >= (LS_HALF + LS_QUARTER) * grown_s))
+		return 0;
+	LS_CELLS (&row->row, c) {
+		size_t i = (size_t)(c - row->row.cells);
+
+		slow[i] = late - w[i].recent_s <= LS_QUARTER * grown_s;
+		if (slow[i] == 0 && w[i].recent_s - early > LS_QUARTER * grown_s)
+			return 0;
+		n += slow[i];
+	}
+	return n;
+}
+
+/* Are so many at least half of the workers, but not all? */
+static bool
+judge_job_is_some(const struct ls_finding *f, uint32_t n)
+{
+	return n >= 2 && 2 * n >= f->workers_used && n < f->workers_used;
+}
+
+/*
+ * If at least half of the workers, but not all, are slow: fills in how many, and their hosts. Baselines follow, so most are only seen at the first look.
+ * Returns the share of slow workers among the workers without a finding; 1 if not so.
  */
 static double
 judge_job_slow_workers(const struct ls_engine *e, const struct ls_job *j,
@@ -38,10 +74,15 @@ judge_job_slow_workers(const struct ls_engine *e, const struct ls_job *j,
 	for (size_t i = 0; i < j->count; i++) {
 		slow[i] = judge_job_is_slow(j, row, i, f->blame_s);
 		n += slow[i];
-		found += slow[i] != 0 && j->detect.worker[i].found != 0;
 	}
+	if (!judge_job_is_some(f, n) && 2 * f->slow_workers > f->workers_used)
+		return f->slow_workers / (double)f->workers_used;
+	if (!judge_job_is_some(f, n) && !f->told)
+		n = judge_job_most(j, row, f->blame_s, slow);
+	for (size_t i = 0; i < j->count; i++)
+		found += slow[i] != 0 && j->detect.worker[i].found != 0;
 	f->member_count = f->slow_workers = 0;
-	if (n < 2 || 2 * n < f->workers_used || n >= f->workers_used || n == found)
+	if (!judge_job_is_some(f, n) || n == found)
 		return 1;
 	f->slow_workers = n;
 	ls_judge_hosts_of(e, j, slow, 1, f);
