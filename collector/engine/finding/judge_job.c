@@ -62,12 +62,12 @@ judge_job_is_some(const struct ls_finding *f, uint32_t n)
 }
 
 /*
- * If at least half of the workers, but not all, are slow: fills in how many, and their hosts. Baselines follow, so most are only seen at the first look.
+ * If at least half of the workers, but not all, are slow: fills in how many, and their hosts. Baselines follow, so most are only seen at the first look of an episode.
  * Returns the share of slow workers among the workers without a finding; 1 if not so.
  */
 static double
 judge_job_slow_workers(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_live_row *row, struct ls_finding *f)
+	const struct ls_live_row *row, bool first, struct ls_finding *f)
 {
 	uint32_t *slow = j->room.index, n = 0, found = 0;
 
@@ -75,10 +75,10 @@ judge_job_slow_workers(const struct ls_engine *e, const struct ls_job *j,
 		slow[i] = judge_job_is_slow(j, row, i, f->blame_s);
 		n += slow[i];
 	}
-	if (!judge_job_is_some(f, n) && 2 * f->slow_workers > f->workers_used)
-		return f->slow_workers / (double)f->workers_used;
-	if (!judge_job_is_some(f, n) && !f->told)
+	if (!judge_job_is_some(f, n) && first)
 		n = judge_job_most(j, row, f->blame_s, slow);
+	else if (!judge_job_is_some(f, n) && 2 * f->slow_workers > f->workers_used)
+		return f->slow_workers / (double)f->workers_used;
 	for (size_t i = 0; i < j->count; i++)
 		found += slow[i] != 0 && j->detect.worker[i].found != 0;
 	f->member_count = f->slow_workers = 0;
@@ -154,10 +154,10 @@ judge_job_follows(const struct ls_job *j, bool load)
 		l.xy / sqrt(l.xx * l.yy) >= sqrt(LS_MOST);
 }
 
-/* Brings its numbers up to date; what earlier steps cost is kept. */
+/* Brings its numbers up to date; what earlier steps cost is kept. first: of this episode, or since a restart. */
 static void
 judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_live_row *row, struct ls_finding *f)
+	const struct ls_live_row *row, bool first, struct ls_finding *f)
 {
 	const struct ls_pulse *p = &j->pulse;
 	uint64_t step = row->row.step;
@@ -176,7 +176,7 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 	ls_findings_present(e, j, f, step);
 	ls_findings_cost(e, j, f, now[LS_PULSE_WHOLE],
 		now[LS_PULSE_MEAN] - p->base.v[LS_PULSE_MEAN], step);
-	share = judge_job_slow_workers(e, j, row, f);
+	share = judge_job_slow_workers(e, j, row, first, f);
 	judge_job_diagnose(p,
 		f->workers_used == f->workers && f->workers >= (uint32_t)j->world &&
 			!ls_job_is_assumed(e, j),
@@ -220,7 +220,7 @@ judge_job_tell(struct ls_engine *e, struct ls_job *j, bool was,
 		j->pulse.since.uncertainty_steps, now_us);
 	if (f == NULL)
 		return;
-	judge_job_refresh(e, j, row, f);
+	judge_job_refresh(e, j, row, !was || f->diagnosis.count == 0, f);
 	ls_findings_tell(e, f, now_us);
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # detection.sh [SHARE [RECORDINGS]...]: the figures of the detection sections of tests/MEASURED.md, from one command: who is found, after how many steps, with which
 # cause and cost; how often healthy hosts, racks, slices and jobs are found; how small a slowdown is named. SHARE of the runs (0.01, and two hours instead of a week; 1
-# takes some ten hours). RECORDINGS: directories that tests/record/record.sh made, beside ../shared/data/runs. Rows go to build/test-logs/long/detection-COMMIT, a file
+# takes many hours). RECORDINGS: directories that tests/record/record.sh made, beside ../shared/data/runs. Rows go to build/test-logs/long/detection-COMMIT, a file
 # each, and `page` holds them all; those that are there are not run again. What is wanted of a row (judge, below) is a line of its own, which fails if it does not hold.
 # Limit: 600 s
 # Alone: it runs as many rows as there are CPUs.
