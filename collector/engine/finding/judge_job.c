@@ -26,63 +26,22 @@ judge_job_is_slow(const struct ls_job *j, const struct ls_live_row *row, size_t 
 }
 
 /*
- * If most workers are slow, the median that all are compared with is slow, and the others seem early. Marks the slow ones; returns how many. 0: what
- * workers differ from their baselines by is not two clusters, each within a quarter of the growth of steps, and three quarters apart in all.
- */
-static uint32_t
-judge_job_most(const struct ls_job *j, const struct ls_live_row *row, double grown_s,
-	uint32_t *slow)
-{
-	const struct ls_detect_worker *w = j->detect.worker;
-	double early = INFINITY, late = -INFINITY;
-	uint32_t n = 0;
-
-	LS_CELLS (&row->row, c) {
-		early = fmin(early, w[c - row->row.cells].recent_s);
-		late = fmax(late, w[c - row->row.cells].recent_s);
-	}
-	if (!(late - early >= (LS_HALF + LS_QUARTER) * grown_s))
-		return 0;
-	LS_CELLS (&row->row, c) {
-		size_t i = (size_t)(c - row->row.cells);
-
-		slow[i] = late - w[i].recent_s <= LS_QUARTER * grown_s;
-		if (slow[i] == 0 && w[i].recent_s - early > LS_QUARTER * grown_s)
-			return 0;
-		n += slow[i];
-	}
-	return n;
-}
-
-/* Are so many at least half of the workers, but not all? */
-static bool
-judge_job_is_some(const struct ls_finding *f, uint32_t n)
-{
-	return n >= 2 && 2 * n >= f->workers_used && n < f->workers_used;
-}
-
-/*
- * If at least half of the workers, but not all, are slow: fills in how many, and their hosts. Baselines follow, so most are only seen at the first look of an episode.
- * Returns the share of slow workers among the workers without a finding; 1 if not so.
+ * If at least half of the workers, but not all, are slow: fills in how many, and their hosts. Returns the share of slow workers among the workers
+ * without a finding; 1 if not so.
  */
 static double
 judge_job_slow_workers(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_live_row *row, bool first, struct ls_finding *f)
+	const struct ls_live_row *row, struct ls_finding *f)
 {
 	uint32_t *slow = j->room.index, n = 0, found = 0;
 
 	for (size_t i = 0; i < j->count; i++) {
 		slow[i] = judge_job_is_slow(j, row, i, f->blame_s);
 		n += slow[i];
-	}
-	if (!judge_job_is_some(f, n) && first)
-		n = judge_job_most(j, row, f->blame_s, slow);
-	else if (!judge_job_is_some(f, n) && 2 * f->slow_workers > f->workers_used)
-		return f->slow_workers / (double)f->workers_used;
-	for (size_t i = 0; i < j->count; i++)
 		found += slow[i] != 0 && j->detect.worker[i].found != 0;
+	}
 	f->member_count = f->slow_workers = 0;
-	if (!judge_job_is_some(f, n) || n == found)
+	if (n < 2 || 2 * n < f->workers_used || n >= f->workers_used || n == found)
 		return 1;
 	f->slow_workers = n;
 	ls_judge_hosts_of(e, j, slow, 1, f);
@@ -154,10 +113,10 @@ judge_job_follows(const struct ls_job *j, bool load)
 		l.xy / sqrt(l.xx * l.yy) >= sqrt(LS_MOST);
 }
 
-/* Brings its numbers up to date; what earlier steps cost is kept. first: of this episode, or since a restart. */
+/* Brings its numbers up to date; what earlier steps cost is kept. */
 static void
 judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
-	const struct ls_live_row *row, bool first, struct ls_finding *f)
+	const struct ls_live_row *row, struct ls_finding *f)
 {
 	const struct ls_pulse *p = &j->pulse;
 	uint64_t step = row->row.step;
@@ -176,7 +135,7 @@ judge_job_refresh(const struct ls_engine *e, const struct ls_job *j,
 	ls_findings_present(e, j, f, step);
 	ls_findings_cost(e, j, f, now[LS_PULSE_WHOLE],
 		now[LS_PULSE_MEAN] - p->base.v[LS_PULSE_MEAN], step);
-	share = judge_job_slow_workers(e, j, row, first, f);
+	share = judge_job_slow_workers(e, j, row, f);
 	judge_job_diagnose(p,
 		f->workers_used == f->workers && f->workers >= (uint32_t)j->world &&
 			!ls_job_is_assumed(e, j),
@@ -220,7 +179,7 @@ judge_job_tell(struct ls_engine *e, struct ls_job *j, bool was,
 		j->pulse.since.uncertainty_steps, now_us);
 	if (f == NULL)
 		return;
-	judge_job_refresh(e, j, row, !was || f->diagnosis.count == 0, f);
+	judge_job_refresh(e, j, row, f);
 	ls_findings_tell(e, f, now_us);
 }
 

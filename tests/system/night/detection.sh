@@ -33,7 +33,8 @@ rows() {
 		done
 		echo "causes bench/bench_causes.py --runs 1100 --seed 2711"
 		for name in "${recordings[@]}"; do
-			echo "recorded-${name##*/} bench/bench_recorded.py ${name/#runs/}"
+			[ "$name" != runs ] || name=''
+			echo "recorded-$(basename "${name:-runs}") bench/bench_recorded.py${name:+ $name}" # no blank at its end: xargs would take the next line, too
 		done
 		echo "noise bench/bench_noise.py --seed 501,502,503"
 		echo "noise-long bench/bench_noise.py --seed 501,502 --steps 20000"
@@ -147,7 +148,7 @@ judge() {
 		;;
 	iid-* | wander-*)
 		wanted='of healthy hosts, groups and jobs, a week and 10,000 hosts, no more than one is found with a warning, and ten by info'
-		test='NR > 2 { split($6, warning, " "); split($8, info, " "); many += warning[1] > 1 || info[1] > 10 } END { exit many > 0 }'
+		test='NR > 2 { split($6, warning, " "); split($8, info, " "); rows++; many += warning[1] > 1 || info[1] > 10 } END { exit rows == 0 || many > 0 }'
 		;;
 	contract)
 		wanted='noise of .1 and .3 %: 3 % in 40 steps and 2 % in 80 are named first in 95 % of the runs'
@@ -160,12 +161,12 @@ judge() {
 		;;
 	culprit-*)
 		wanted='the culprit is the first that is found in 95 % of the jobs, and no healthy host is found in more than 1 %'
-		test='NR > 2 { bad += $9 < .95 * $3 - 2 * sqrt(.05 * .95 * $3) || $5 + $7 > .01 * $3 } END { exit bad > 0 }'
+		test='NR > 2 { rows++; bad += $9 < .95 * $3 - 2 * sqrt(.05 * .95 * $3) || $5 + $7 > .01 * $3 } END { exit rows == 0 || bad > 0 }'
 		;;
 	least-iid-*)
 		[ "$share" = 1 ] || return 0 # too few trials
 		wanted='no slowdown that is found is more than twice the least that is possible'
-		test='{ bad += /none,/; if (sub(/.*ratio /, "")) bad += $1 > 2 } END { exit bad > 0 }'
+		test='{ bad += /none,/; if (sub(/.*ratio /, "")) { rows++; bad += $1 > 2 } } END { exit rows == 0 || bad > 0 }'
 		;;
 	noise | noise-ends | noise-long)
 		wanted='95 % of the jobs are judged right'

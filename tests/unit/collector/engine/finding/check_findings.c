@@ -21,7 +21,7 @@ slow(struct fake_job *job, bool rack, double factor)
 
 /* Steps of a second, as the product judges them, of which the first 600 are usual. */
 static struct fake_job *
-usual(bool rack, double factor)
+usual(bool rack)
 {
 	struct fake_job *job = fake_job_on(NULL, "train", 16);
 
@@ -30,7 +30,6 @@ usual(bool rack, double factor)
 	job->collective_s = 0.2;
 	job->in_rack = rack ? 4 : 0;
 	fake_job_declare(job);
-	slow(job, rack, factor);
 	fake_job_run(job, 600);
 	ck_assert_uint_eq(job->event_count, 0);
 	return job;
@@ -40,7 +39,7 @@ usual(bool rack, double factor)
 static struct fake_job *
 found(bool rack)
 {
-	struct fake_job *job = usual(rack, 1);
+	struct fake_job *job = usual(rack);
 
 	slow(job, rack, 1.1);
 	fake_job_run(job, 300);
@@ -49,12 +48,13 @@ found(bool rack)
 	return job;
 }
 
-/* All processes end in this way, and two minutes pass. */
+/* All processes crash, and two minutes pass. */
 static void
-end(struct fake_job *job, enum ls_end_how how)
+crash(struct fake_job *job)
 {
 	for (size_t i = 0; i < job->count; i++)
-		ls_engine_end(job->engine, job->workers[i].handle, how, job->now_us);
+		ls_engine_end(job->engine, job->workers[i].handle, LS_END_CRASHED,
+			job->now_us);
 	job->now_us += 120000000;
 	ls_engine_advance(job->engine, job->now_us);
 }
@@ -117,7 +117,7 @@ LS_TEST_LOOP(attempts, finding_goes_on_in_the_next_attempt, 0, 4)
 	double cost = fake_job_cost(job, 0);
 
 	if (_i % 2 == 0)
-		end(job, LS_END_CRASHED);
+		crash(job);
 	next(job);
 	fake_job_run(job, 60);
 	is = essence(job);
@@ -175,7 +175,7 @@ LS_TEST_LOOP(attempts, noise_does_not_make_a_finding_flap, 0, LS_TEST_SEEDS(24))
 	double sigma = (double[]){ 0.005, 0.02, 0.05 }[_i % 3],
 	       fault = _i / 3 % 2 == 0 ? 0.05 : 0.15, drift[16] = { 0 };
 	bool gone = _i / 6 % 2 == 1;
-	struct fake_job *job = usual(false, 1);
+	struct fake_job *job = usual(false);
 
 	job->random += 977 * (1 + (uint64_t)_i);
 	wander(job, drift, sigma, 0, 1200);
@@ -183,7 +183,7 @@ LS_TEST_LOOP(attempts, noise_does_not_make_a_finding_flap, 0, LS_TEST_SEEDS(24))
 	ck_assert_uint_eq(cleared_workers(job), 0);
 	for (int k = 0; k < 8; k++) {
 		if (k % 2 == 1)
-			end(job, LS_END_CRASHED);
+			crash(job);
 		next(job);
 		wander(job, drift, sigma, gone ? 0 : fault, 200 + 100 * (k % 4));
 	}
